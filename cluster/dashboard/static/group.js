@@ -20,9 +20,9 @@ export function groupPage({ parts: [group], options, setOptions }) {
   let isFrozen = false;
   let range = CHART_RANGES.find((each) => each.name === options.get("range")) ?? CHART_RANGES[0];
   let following = null;
-  let perS = null;
+  let isDescribed = false;
 
-  const sentence = el("p", { class: "sentence", role: "status", hidden: true });
+  const sentence = el("p", { class: "sentence", hidden: true });
   const problem = el("p", { class: "problem", role: "status", hidden: true });
   const chartProblem = el("p", { class: "problem", hidden: true });
   const facts = el("dl", { class: "health" });
@@ -54,8 +54,9 @@ export function groupPage({ parts: [group], options, setOptions }) {
   }
 
   function complain(message) {
-    setText(problem, message === "" ? "" : `${message.charAt(0).toUpperCase()}${message.slice(1)}.`);
+    setText(problem, `${message.charAt(0).toUpperCase()}${message.slice(1)}`);
     problem.hidden = message === "";
+    if (message !== "" && !isDescribed) fill(members);
     // What is not told any more stays, but it is not new.
     root.dataset.old = String(message !== "");
   }
@@ -63,8 +64,8 @@ export function groupPage({ parts: [group], options, setOptions }) {
   async function describe() {
     const found = await get("api/groups/one", { group });
     if (!isOpen) return;
+    isDescribed = true;
     complain(found.problem ?? "");
-    perS = found.per_s;
     drawFacts(found);
     drawMembers(found);
     drawPartitions(found);
@@ -88,7 +89,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
       "Protocol": found.assignor ? `${found.type}, ${found.assignor}` : found.type,
       "Members": count(found.member_count),
       "Lag": count(found.lag),
-      "Consumes": perS === null ? "-" : `${perSecond(perS)} records/s`,
+      "Consumes": found.per_s === null ? "-" : `${perSecond(found.per_s)} records/s`,
       "Coordinator": found.coordinator || "-",
     }).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), el("dd", {}, value))));
   }

@@ -24,6 +24,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
   let asked = 0;
   let isOpen = true;
   let isBusy = false;
+  let drawn = "";
 
   const preview = el("div", { class: "preview", "aria-live": "polite" }, el("p", {}, "Reading …"));
   const result = el("div", { role: "status", class: "result" });
@@ -67,6 +68,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     clearTimeout(timer);
     const number = (asked += 1);
     if (target.field && !/^[+-]?\d+$/.test(amount)) {
+      drawn = "";
       fill(preview, el("p", { class: "soft" }, `Enter ${target.field === "number" ? "a whole number" : "a time"}: what would be set is shown here then.`));
       return;
     }
@@ -78,6 +80,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     } catch (wrong) {
       if (number !== asked || !isOpen) return;
       if (confirm) confirm.disabled = true;
+      drawn = "";
       fill(preview, el("p", { class: "problem" }, wrong.message));
     }
     timer = setTimeout(show, AGAIN_MS);
@@ -91,6 +94,15 @@ export function resetDialog({ parts: [group], options, setOptions }) {
   }
 
   function draw(found) {
+    const told = JSON.stringify(found);
+    if (told !== drawn) drawPreview(found);
+    drawn = told;
+    if (!confirm || isBusy) return;
+    confirm.disabled = found.blocked !== "" || found.partitions === 0;
+    confirm.textContent = found.partitions === 1 ? "Reset 1 partition" : `Reset ${count(found.partitions)} partitions`;
+  }
+
+  function drawPreview(found) {
     fill(preview,
       found.blocked !== "" && el("p", { class: "problem" }, found.blocked),
       table("What would be set", ["Topic", ["Partition", true], ["From", true], ["To", true], ["Change", true]],
@@ -98,9 +110,6 @@ export function resetDialog({ parts: [group], options, setOptions }) {
       found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more partitions.`),
       found.warnings.slice(0, 5).map((each) => el("p", { class: "soft" }, `▲ ${each}.`)),
       el("p", {}, "From a terminal: ", command(found.command)));
-    if (!confirm || isBusy) return;
-    confirm.disabled = found.blocked !== "" || found.partitions === 0;
-    confirm.textContent = found.partitions === 1 ? "Reset 1 partition" : `Reset ${count(found.partitions)} partitions`;
   }
 
   async function send() {
