@@ -257,7 +257,9 @@ def produce_raw(cluster: Cluster, broker: int, topic: str, value: bytes, **optio
 
 
 def test_metadata_names_no_dead_leader_when_none_can_be_elected(new_cluster: NewCluster) -> None:
-    """The registry is paused, so that the controller cannot act; the survivors know nonetheless."""
+    """The registry is paused, so that the controller cannot act; the survivors know nonetheless.
+    Before the death, producers do not notice that it is paused, not even a new idempotent one.
+    """
     cluster = new_cluster().start()
     old = others(cluster, controller(cluster))[0]
     topic = create_topic(cluster, assignments=preferred(cluster, old))
@@ -269,6 +271,10 @@ def test_metadata_names_no_dead_leader_when_none_can_be_elected(new_cluster: New
 
     cluster.pause("registry")
     try:
+        recorder = Recorder(cluster, topic, enable_idempotence=True)
+        recorder.produce("record", 10)
+        recorder.flush()
+        assert recorder.acknowledged_count == 10
         os.kill(pid, signal.SIGKILL)
         for survivor in others(cluster, old):
             wait_until(partial(_is, named, survivor, -1), f"broker {survivor} to name no leader")

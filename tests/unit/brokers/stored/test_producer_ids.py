@@ -36,8 +36,35 @@ def test_ids_wait_for_a_block_and_come_from_it_at_once_afterwards() -> None:
     registry.deliver(range(1000, 1003))
     assert registry.given == [1000, 1001]
 
+    assert registry.fetches == []
     registry.ask()
     assert registry.given == [1000, 1001, 1002]
+
+
+def test_a_block_that_was_fetched_ahead_is_used_without_the_registry() -> None:
+    registry = Registry()
+
+    registry.ids.fetch_ahead()
+    registry.deliver(range(3000, 4000))
+    registry.ids.fetch_ahead()
+    assert registry.fetches == []
+    registry.ask(899)
+    assert registry.given == list(range(3000, 3899))
+    assert registry.fetches == []
+
+
+def test_the_next_block_is_fetched_before_the_last_is_used_up() -> None:
+    registry = Registry()
+
+    registry.ids.fetch_ahead()
+    registry.deliver(range(1000))
+    registry.ask(950)
+    registry.fail()
+    registry.ask(10)
+    registry.deliver(range(5000, 6000))
+    registry.ask(100)
+
+    assert registry.given == [*range(1000), *range(5000, 5060)]
     assert registry.fetches == []
 
 
