@@ -68,6 +68,23 @@ def remembered_directories(
     }
 
 
+def shared_directories(state: Mapping[str, Any] | None, data_dir: Path) -> list[Path]:
+    """The log directories elsewhere of a data directory that was copied or moved since the last
+    start: those of the original, if it is a copy.
+
+    A copy also reaches them by `..` in a path, and by symbolic links that were copied.
+    """
+    home = data_dir.resolve()
+    if state is None or Path(str(state.get("data_dir", data_dir))).resolve() == home:
+        return []
+    return [
+        path
+        for paths in remembered_directories(state, data_dir).values()
+        for path in paths
+        if not path.resolve().is_relative_to(home)
+    ]
+
+
 def _paths_of(broker: object) -> list[Path]:
     found = broker.get("log_dirs") if isinstance(broker, dict) else None
     return (

@@ -12,6 +12,7 @@ from cluster.datadir.log_dirs import (
     parse_places,
     places_of,
     remembered_directories,
+    shared_directories,
 )
 from cluster.datadir.paths import DataDir
 from cluster.datadir.state_file import check_version, draft_of, read_state
@@ -50,16 +51,11 @@ def warn_of_shared_directories(
     """Say in one line if a copied or moved data directory has log directories elsewhere: a copy
     would write to those of the original.
     """
-    before = Path(str((state or {}).get("data_dir", files.path)))
-    elsewhere = [
-        path
-        for paths in remembered_directories(state, files.path).values()
-        for path in paths
-        if not path.is_relative_to(files.path)
-    ]
-    if before != files.path and elsewhere:
+    elsewhere = shared_directories(state, files.path)
+    if state is not None and elsewhere:
+        before = shown(Path(state["data_dir"]))
         note(
-            f"Warning: {shown(files.path)} was {shown(before)} at the last start, and its brokers"
+            f"Warning: {shown(files.path)} was {before} at the last start, and its brokers"
             f" keep using {elsewhere[0].parent}: do not run both if one is a copy of the other."
         )
 

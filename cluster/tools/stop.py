@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.datadir.lock_file import hold_lock, is_locked
@@ -75,10 +76,17 @@ def _purge(files: DataDir) -> None:
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
         if lock is None:
             raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
-        remove_data(files)
+        state = read_state(files.state_file) or {}
+        left = remove_data(files)
         os.close(lock)
     except OSError as problem:
         raise UserError(
             f"cannot remove all of {shown(files.path)}: {problem.filename}: {problem.strerror}"
         ) from None
     print(f"Removed {shown(files.path)}.")
+    if left:
+        print(
+            f"Left {', '.join(shown(path) for path in left)}: at the last start,"
+            f" {shown(files.path)} was {shown(Path(state['data_dir']))}. If that was moved, not"
+            " copied, remove them yourself."
+        )
