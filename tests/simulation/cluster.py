@@ -447,10 +447,12 @@ class SimulatedCluster:
         batch: bytes,
         acks: int,
         on_answer: Callable[[Any, Replicated, bool], None],
+        delay_ms: int | None = None,
     ) -> None:
         """A produce request on its way; its answer comes later, or never.
 
-        `on_answer` hears too whether it went to the present leader, and not to one of the past.
+        Those with the same delay arrive in their order. `on_answer` hears too whether it went to
+        the present leader, and not to one of the past.
         """
 
         def arrive() -> None:
@@ -473,7 +475,7 @@ class SimulatedCluster:
                 ),
             )
 
-        self.world.after(self.world.delay_ms(), arrive)
+        self.world.after(self.world.delay_ms() if delay_ms is None else delay_ms, arrive)
 
     def delete_records(self, partition: TopicPartition, offset: int) -> None:
         """Ask the broker that some broker takes for the leader; it answers later, or never."""
