@@ -49,6 +49,8 @@ class RandomHistory:
     first_producer_id = 1_000
     """The one of the first idempotent producer. Brokers give none away here."""
     topic_configs: Mapping[str, str] = MappingProxyType({})
+    in_flight_max = 1
+    """The batches that an idempotent producer sends before it is answered."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -88,7 +90,9 @@ class RandomHistory:
         cluster.create_topic("bills", 1, 2, self.topic_configs)
         for number, partition in enumerate(self._writable()):
             producer_id = self.first_producer_id + number
-            self._producers.append(IdempotentProducer(cluster, partition, producer_id))
+            self._producers.append(
+                IdempotentProducer(cluster, partition, producer_id, self.in_flight_max)
+            )
         for _ in range(steps):
             self._produce()
             if self._random.random() < 0.3:
@@ -411,6 +415,8 @@ class LostDisks(RandomHistory):
     """The disks of one broker at a time are wiped, rolled back to an older copy, or lose a replica,
     while any number of brokers are down; another one's only when every replica is in sync again.
     """
+
+    in_flight_max = 5
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)

@@ -1,4 +1,4 @@
-"""An idempotent producer: up to five batches in flight, sent again until they are acknowledged."""
+"""An idempotent producer: some batches in flight, sent again until they are acknowledged."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,12 +26,17 @@ class IdempotentProducer:
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, partition: TopicPartition, producer_id: int
+        self,
+        cluster: SimulatedCluster,
+        partition: TopicPartition,
+        producer_id: int,
+        in_flight_max: int,
     ) -> None:
         self._cluster = cluster
         self._partition = partition
         self._producer_id = producer_id
         self._topic_id = cluster.topic_id(partition.topic)
+        self._in_flight_max = in_flight_max
         self._sequence = 0
         self._in_flight: list[_Batch] = []
         """Those that are not acknowledged, in their order."""
@@ -51,7 +56,7 @@ class IdempotentProducer:
         if leader is None:
             return
         if not self._in_flight:
-            for _ in range(cluster.random.choice([1, 1, 2, 5])):
+            for _ in range(self._in_flight_max):
                 self._add_batch(cluster.random.choice([1, 2, 5]))
         self._attempt += 1
         self._unanswered = len(self._in_flight)
