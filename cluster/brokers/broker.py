@@ -152,6 +152,7 @@ class Broker:
         core.foundation.live.subscribe(self._limit_connections)
         core.foundation.live.subscribe(self._tls.on_settings)
         core.start(options.advertised_endpoints(settings, self.ports))
+        core.transactions.producer_ids.fetch_ahead()
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._server.limit_rates(core.limits.connection_rates)

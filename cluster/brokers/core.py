@@ -81,7 +81,6 @@ class BrokerCore:
         self._register(endpoints)
         self.foundation.ports.store.follow_session(self._on_session_lost, self._on_session_begun)
         self.control.driver.campaign()
-        self.transactions.producer_ids.fetch_ahead()
         self._start_timers()
         self.storage.moves.resume()
 
