@@ -246,7 +246,7 @@ def visible(page: WebPage) -> int:
     return found
 
 
-@pytest.mark.parametrize(("width", "first"), [(1400, 25), (390, 10)])
+@pytest.mark.parametrize(("width", "first"), [(1400, 25), (390, 6)])
 def test_the_list_begins_with_some_clients_and_a_filter_finds_all(
     page: WebPage, files: dict[str, str], width: int, first: int
 ) -> None:
@@ -263,9 +263,24 @@ def test_the_list_begins_with_some_clients_and_a_filter_finds_all(
         "document.getElementById('filter').dispatchEvent(new Event('input'))"
     )
     assert visible(page) == first
-    page.ask("document.getElementById('all').click()")
+    page.ask("document.querySelector('#list [data-do=all]').click()")
     assert visible(page) == CLIENTS
     assert page.ask("document.activeElement.closest('tbody') !== null"), "focus goes on"
+
+
+@pytest.mark.parametrize(("width", "first"), [(1400, 8), (390, 3)])
+def test_further_charts_are_shown_by_the_names_of_clients_and_by_a_button(
+    page: WebPage, files: dict[str, str], width: int, first: int
+) -> None:
+    shown = "[...document.querySelectorAll('.chart-card')].filter((each) =>"
+    shown += " getComputedStyle(each).display !== 'none').length"
+    page.show(files["quotas"], width=width, height=900)
+    assert page.ask(shown) == first
+    page.ask("location.hash = 'chart-20'")
+    assert page.ask(shown) == first + 1
+    page.ask("document.querySelector('#charts [data-do=all]').click()")
+    assert page.ask(shown) == 24
+    assert page.ask("document.activeElement.closest('.chart-card') !== null"), "focus goes on"
 
 
 def test_paper_has_all_clients_no_buttons_and_a_white_page(

@@ -11,7 +11,7 @@ from cluster.analytics.reports import svg_plot
 from cluster.analytics.reports.page_templates import document
 from cluster.analytics.reports.svg_shapes import Plot
 from cluster.analytics.reports.usage_history import ClientUsage, Span, Summary
-from cluster.analytics.reports.usage_report import UsageReport
+from cluster.analytics.reports.usage_report import UsageReport, answer
 from cluster.analytics.reports.usage_table import (
     FULLY_LIMITED_PERCENT,
     is_partly_limited,
@@ -69,7 +69,7 @@ def page(report: UsageReport) -> str:
     return document(
         "report.html",
         title="Quota report",
-        answer=answer(report.summary),
+        answer=answer(report.summary).replace(" %", "\u00a0%"),
         period=(
             f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC"
             f" in windows of {_width(span.width_s)}"
@@ -91,36 +91,6 @@ def height(report: UsageReport) -> int:
     """The height in pixels of `page` on a desktop, for a picture of all of it."""
     rows, cards = len(report.shown), len(report.page_plots)
     return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
-
-
-def answer(summary: Summary) -> str:
-    """The report in one sentence."""
-    clients = _count(summary.clients, "client")
-    worst = summary.most_throttled
-    if worst is None:
-        return "No client was throttled."
-    told = (
-        f"{summary.throttled_clients:,} of {clients}"
-        f" {'was' if summary.throttled_clients == 1 else 'were'} throttled"
-    )
-    whose = "it" if summary.clients == 1 else worst.name
-    used = worst.percent_of_limit
-    of_limit = ""
-    if used is not None and worst.limit is not None:
-        of_limit = (
-            f", at {percent(used)} of a limit of {rate(worst.quota, worst.limit)} per broker"
-            if worst.limits == 1
-            else f", at {percent(used)} of its limits"
-        )
-    sentence = (
-        f"{told}, most of all {whose}: its {one_line(worst.quota)} quota delayed it by"
-        f" {duration(worst.throttle_ms)} in all{of_limit}."
-    )
-    return sentence.replace(" %", "\u00a0%")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _tiles(summary: Summary) -> Sequence[tuple[str, str]]:

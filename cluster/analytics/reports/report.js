@@ -272,41 +272,42 @@
     doing[button?.dataset.do]?.(button.closest("figure"), button);
   });
 
-  // ---- the list of clients
+  // ---- lists that begin with a part
+  const itemsOf = (list) => [...list.querySelectorAll("tbody, .chart-card")];
+  const isCut = (list) => itemsOf(list).some((each) => !each.hidden && each.getClientRects().length === 0);
+
   function unfold(button) {
-    const list = document.getElementById("list");
-    const next = [...list.querySelectorAll("tbody")].find((each) => each.offsetParent === null);
+    const list = button.closest(".folded");
+    const next = itemsOf(list).find((each) => each.getClientRects().length === 0);
     list.classList.remove("folded");
+    list.dataset.whole = "";
     button.hidden = true;
-    const link = next?.querySelector("th");
-    if (!link) return;
-    link.tabIndex = -1;
-    link.focus();
+    const heading = next?.querySelector("th, h2");
+    if (!heading) return;
+    heading.tabIndex = -1;
+    heading.focus();
+  }
+
+  function listen(list) {
+    const filter = document.getElementById("filter");
+    const all = list.querySelector("[data-do=all]");
+    const clients = itemsOf(list);
+    const names = clients.map((each) => each.querySelector("th").textContent.toLowerCase());
+    filter.addEventListener("input", () => {
+      const asked = filter.value.trim().toLowerCase();
+      clients.forEach((each, at) => {
+        each.hidden = !names[at].includes(asked);
+      });
+      list.classList.toggle("folded", !asked && list.dataset.whole === undefined);
+      all.hidden = !isCut(list);
+      const count = clients.filter((each) => !each.hidden).length;
+      document.getElementById("found").textContent = asked ? `${count} of ${clients.length}` : "";
+    });
   }
 
   document.addEventListener("DOMContentLoaded", () => {
+    for (const list of document.querySelectorAll(".folded")) list.querySelector("[data-do=all]").hidden = !isCut(list);
     const list = document.getElementById("list");
-    const filter = document.getElementById("filter");
-    if (!list) return;
-    const clients = [...list.querySelectorAll("tbody")];
-    const names = clients.map((each) => each.querySelector("th").textContent.toLowerCase());
-    const all = document.getElementById("all");
-    const isFolded = () => clients.some((each) => each.offsetParent === null);
-    let wasFolded = isFolded();
-    all.hidden = !wasFolded;
-    filter.addEventListener("input", () => {
-      const asked = filter.value.trim().toLowerCase();
-      list.classList.toggle("folded", wasFolded && !asked);
-      let count = 0;
-      clients.forEach((each, at) => {
-        each.hidden = !names[at].includes(asked);
-        if (!each.hidden) count += 1;
-      });
-      all.hidden = Boolean(asked) || !isFolded();
-      document.getElementById("found").textContent = asked ? `${count} of ${clients.length}` : "";
-    });
-    all.addEventListener("click", () => {
-      wasFolded = false;
-    });
+    if (list) listen(list);
   });
 })();

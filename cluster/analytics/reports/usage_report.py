@@ -17,6 +17,9 @@ from cluster.analytics.reports.usage_history import (
     usages,
     without_own,
 )
+from cluster.model.printable import one_line
+from cluster.model.quotas import QuotaKind
+from cluster.views.quantities import duration, percent, rate
 
 PAGE_PLOTS_MAX: Final = 24
 """Limits the length of the page."""
@@ -88,3 +91,32 @@ def usage_report(
         span=span_of(others, width_s),
         source=source,
     )
+
+
+def answer(summary: Summary) -> str:
+    """The report in one sentence."""
+    clients = _count(summary.clients, "client")
+    worst = summary.most_throttled
+    if worst is None:
+        return "No client was throttled."
+    told = (
+        f"{summary.throttled_clients:,} of {clients}"
+        f" {'was' if summary.throttled_clients == 1 else 'were'} throttled"
+    )
+    whose = "it" if summary.clients == 1 else worst.name
+    used = worst.percent_of_limit
+    of_limit = ""
+    if used is not None and worst.limit is not None:
+        limit = rate(worst.quota, worst.limit)
+        if worst.quota == QuotaKind.REQUEST:
+            limit += " of a thread"
+        which = f"a limit of {limit} per broker" if worst.limits == 1 else "its limits"
+        of_limit = f", at {percent(used)} of {which}"
+    return (
+        f"{told}, most of all {whose}: its {one_line(worst.quota)} quota delayed it by"
+        f" {duration(worst.throttle_ms)} in all{of_limit}."
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,10 +1,11 @@
 """The table of a report: its columns, a row for each client and quota, and notes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from cluster.analytics.reports.usage_history import ClientUsage
 from cluster.model.printable import one_line
+from cluster.views.listed_clients import has_users
 from cluster.views.quantities import duration, percent, rate
 
 _Cell = TypeVar("_Cell")
@@ -25,6 +26,7 @@ _COLUMNS: Final = (
     ("throttle time", ""),
     ("worst second", ""),
 )
+_USER: Final = _COLUMNS.index(("user", "text"))
 _LIMITED: Final = _COLUMNS.index(("limited", ""))
 _LIMITED_NOTE: Final = (
     "LIMITED: the share of the active time in which a limit held. OF LIMIT compares the usage in"
@@ -53,9 +55,13 @@ class UsageTable(NamedTuple):
 def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
     """The table of these usages.
 
-    It has the column LIMITED if one of them was active without a limit for some time.
+    It has the column LIMITED if one of them was active without a limit for some time, and USER if
+    anybody has logged in.
     """
+    left_out = set() if has_users(usage.user for usage in found) else {_USER}
     is_partial = is_partly_limited(found)
+    if not is_partial:
+        left_out.add(_LIMITED)
     is_changed = any(usage.limits > 1 for usage in found)
     rows = []
     for usage in found:
@@ -76,9 +82,9 @@ def usage_table(found: Sequence[ClientUsage]) -> UsageTable:
             duration(usage.throttle_ms),
             duration(usage.throttle_ms_max),
         )
-        rows.append(_chosen(cells, is_partial))
+        rows.append(_chosen(cells, left_out))
     notes = [_LIMITED_NOTE] * is_partial + [_CHANGED_NOTE] * is_changed
-    return UsageTable(_chosen(_COLUMNS, is_partial), rows, notes)
+    return UsageTable(_chosen(_COLUMNS, left_out), rows, notes)
 
 
 def is_partly_limited(found: Sequence[ClientUsage]) -> bool:
@@ -86,8 +92,8 @@ def is_partly_limited(found: Sequence[ClientUsage]) -> bool:
     return any((usage.limited_percent or 100) < FULLY_LIMITED_PERCENT for usage in found)
 
 
-def _chosen(cells: Sequence[_Cell], with_limited: bool) -> list[_Cell]:
-    return [cell for index, cell in enumerate(cells) if with_limited or index != _LIMITED]
+def _chosen(cells: Sequence[_Cell], left_out: Container[int]) -> list[_Cell]:
+    return [cell for index, cell in enumerate(cells) if index not in left_out]
 
 
 def level(usage: ClientUsage) -> str:

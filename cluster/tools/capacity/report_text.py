@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cluster.analytics.capacity import words
+from cluster.analytics.capacity.answer import answer
 from cluster.analytics.capacity.tables import NUMBER, Table, busiest, period_text, tables
 from cluster.runtime.text_table import table_text
 
@@ -18,6 +19,7 @@ _SHADES: Final = " ░▒▓█"
 
 def report_text(report: "CapacityReport", source: str, *, explain: bool) -> Iterator[str]:
     """The lines of the report; `explain` adds to each section how its figures were computed."""
+    yield f"{answer(report)}\n"
     yield period_line(report.period, source)
     growth, topics, disks, *others = tables(report, _GROUPS_MAX, _EVENTS_MAX)
     for table in (growth, topics, disks):

@@ -213,12 +213,14 @@ def _print(report: "UsageReport") -> None:
     from rich.text import Text
 
     from cluster.analytics.reports import terminal_plot
+    from cluster.analytics.reports.usage_report import answer
     from cluster.analytics.reports.usage_table import usage_table
     from cluster.views.quantities import clock
 
     span = report.span
     columns = shutil.get_terminal_size((120, 24)).columns
     console = terminal.console(width=max(columns, 40), highlight=False, soft_wrap=True)
+    console.print(Text(answer(report.summary)))
     console.print(
         f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC,"
         f" windows of {span.width_s} s; limits and rates are per broker\n",

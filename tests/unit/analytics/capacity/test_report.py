@@ -185,7 +185,7 @@ def test_the_report_is_json_text_and_a_page_with_how_each_figure_was_reached(
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert (
         "The disk of broker 0 is full in 12.0 days at the present pace; traffic grows by 5.0 % a"
-        " day; 2 of 4 groups fall behind." in html
+        " day; groups that fall behind: 2 of 4." in html
     )
 
 
