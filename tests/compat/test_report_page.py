@@ -210,6 +210,7 @@ def test_each_chart_is_saved_as_a_table_and_as_a_picture_without_a_network(
     page.fetched.clear()
     page.show(files[name], width=1400, height=900)
     page.ask(KEEP_FILES)
+    page.ask("document.querySelector('#charts [data-do=all]')?.click()")
     charts = page.ask("document.querySelectorAll('figure.plot').length")
     for kind in ("csv", "png"):
         page.ask(

@@ -40,7 +40,6 @@ def draw(page: str, height: int, picture: Path) -> None:
             *(
                 ["--no-sandbox"] if os.geteuid() == 0 else []
             ),  # with a sandbox it refuses to run as root
-            "--blink-settings=scriptEnabled=false",  # a script folds long lists
             *(f"--user-data-dir={place}/profile", f"--window-size={_WIDTH},{height}"),
             *(f"--screenshot={drawn}", source.as_uri()),
         ]

@@ -53,7 +53,7 @@ class Card(NamedTuple):
     plot: Plot
 
 
-def page(report: UsageReport) -> str:
+def page(report: UsageReport, *, with_script: bool = True) -> str:
     """The whole document."""
     span = report.span
     shown = [*report.shown, *report.hidden]
@@ -68,6 +68,7 @@ def page(report: UsageReport) -> str:
     is_partial = is_partly_limited(shown)
     return document(
         "report.html",
+        with_script=with_script,
         title="Quota report",
         answer=answer(report.summary).replace(" %", "\u00a0%"),
         period=(

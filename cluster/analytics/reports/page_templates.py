@@ -18,8 +18,11 @@ from cluster.model.finite_json import finite
 REPORTS: Final = "cluster.analytics.reports"
 
 
-def document(name: str, *packages: str, **content: Any) -> str:
-    """The page of a template of these packages or of the reports; text is escaped."""
+def document(name: str, *packages: str, with_script: bool = True, **content: Any) -> str:
+    """The page of a template of these packages or of the reports; text is escaped.
+
+    Without its script the page has no controls and folds nothing.
+    """
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "") for package in (*packages, REPORTS)]),
         autoescape=True,
@@ -31,6 +34,8 @@ def document(name: str, *packages: str, **content: Any) -> str:
     style, script = (
         files(REPORTS).joinpath(f"report.{ending}").read_text("utf-8") for ending in ("css", "js")
     )
+    if not with_script:
+        script = ""
     return environment.get_template(name).render(
         style=Markup(style), script=Markup(script), policy=_policy(style, script), **content
     )

@@ -173,7 +173,8 @@ def _write_files(
         _write(args.html, [html_report.page(report)])
         made.append(("Page", args.html))
     if args.png is not None and report is not None:
-        browser_process.draw(html_report.page(report), html_report.height(report), args.png)
+        drawn = html_report.page(report, with_script=False)
+        browser_process.draw(drawn, html_report.height(report), args.png)
         made.append(("Picture", args.png))
     if args.csv is not None:
         _write(args.csv, _as_csv(usages(found)))
