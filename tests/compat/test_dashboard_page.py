@@ -384,6 +384,67 @@ def test_a_message_is_produced_and_its_place_is_told(
     assert page.ask("window.wasRun") is None
 
 
+def test_only_rows_in_sight_are_in_the_document(page: WebPage, url: str) -> None:
+    page.show(url + "#topics")
+    page.wait_for("document.querySelector('.topics .rows-body [role=row]') !== null")
+    page.ask(
+        f"""import('{url}static/rows.js').then(({{ rowsTable }}) => {{
+          const text = (each) => each.name;
+          window.many = rowsTable({{ caption: 'Many', sort: 'number', keyOf: text, columns: [
+            {{ name: 'name', label: 'Name', text, value: text, href: text }},
+            {{ name: 'number', label: 'Number', text: (each) => String(each.number),
+              value: (each) => each.number, isNumber: true }}] }});
+          document.getElementById('main').replaceChildren(many.root);
+          window.items = Array.from({{ length: 10000 }}, (_, number) => ({{
+            name: `<b>${{number}}`, number: number === 5 ? null : number }}));
+          many.update(items, '');
+        }})"""
+    )
+    rows = "[...document.querySelectorAll('.rows-body [role=row]')]"
+    names = f"{rows}.map((row) => row.firstChild.textContent)"
+    page.wait_for(f"{rows}.length > 10")
+    assert page.ask(f"{rows}.length") < 100
+    assert page.ask("document.querySelector('[role=table]').ariaRowCount") == "10001"
+    assert page.ask(names)[:3] == ["<b>9999", "<b>9998", "<b>9997"]
+    page.ask("document.querySelectorAll('.rows-body a')[1].focus()")
+    page.ask("document.querySelector('.rows-scroll').scrollTop = 1e9")
+    page.wait_for(f"{names}.at(-1) === '<b>5'")  # what is not known comes last
+    assert page.ask(f"{rows}.at(-1).getAttribute('aria-rowindex')") == "10001"
+    assert page.ask("document.activeElement.textContent") == "<b>9998"
+    tops = page.ask(f"{rows}.map((row) => parseFloat(row.style.top))")
+    assert tops[1:] == sorted(tops[1:])  # the first is the one with the focus, or all are in order
+    page.ask("many.update(items.map((each) => ({ ...each, number: -each.number })), '')")
+    assert page.ask("document.activeElement.textContent") == "<b>9998"
+    page.ask("many.update([], 'Nothing is here.')")
+    assert page.ask("document.querySelector('.rows .empty').innerText") == "Nothing is here."
+
+
+def test_a_paused_broker_leaves_the_pages_of_topics_working(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    name = "half-paused"
+    create_topic(cluster, name, assignments=[[0, 1], [1, 0]])
+    page.show(url + f"#topics/{name}")
+    ends = (
+        "[...document.querySelectorAll('.topic .rows-body [data-cell=end]')]"
+        ".map((cell) => cell.textContent)"
+    )
+    note = "document.querySelector('.topic h3').previousElementSibling"
+    page.wait_for(f'JSON.stringify({ends}) === \'["0","0"]\'')
+    assert page.ask(f"{note}.hidden")
+    cluster.command("pause", "1")
+    try:
+        page.wait_for(f"!{note}.hidden && {ends}[1] === '-'")
+        assert "not respond" in page.ask(f"{note}.innerText")
+        assert page.ask(f"{ends}[0]") == "0"
+        page.ask("location.hash = '#topics'")
+        page.wait_for(f"Boolean({row_of(name)})")
+    finally:
+        cluster.command("resume", "1")
+    page.ask(f"location.hash = '#topics/{name}'")
+    page.wait_for(f'{note}.hidden && JSON.stringify({ends}) === \'["0","0"]\'')
+
+
 ADDRESSED = "[document.title, document.querySelector('dialog').open, location.hash]"
 
 

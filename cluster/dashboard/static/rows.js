@@ -1,21 +1,23 @@
 // A table of many rows of equal height in a region that scrolls: only those in sight are in the document.
 
-import { el, fill, setText } from "./dom.js";
+import { el, setText } from "./dom.js";
 
-const AROUND = 8;  // rows beyond what is seen, so that the Tab key finds the next
+const AROUND = 16;  // rows beyond what is seen: the Tab key finds them, and scrolling draws only at their end
 
+const { compare: compareTexts } = new Intl.Collator("en", { numeric: true });
 const compare = (one, other) => {
   if (one === null || other === null) return (one === null) - (other === null);
-  return typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other;
+  return typeof one === "string" ? compareTexts(one, other) : one - other;
 };
 
 /**
- * Columns are { name, label, text(item), value?(item), isNumber?, isWrong?(item), href?(item), title?(item) }: `value` is what they are
+ * Columns are { name, label, text(item), value?(item), isNumber?, isWrong?(item), href?(item) }: `value` is what they are
  * sorted by, numbers from the largest. `onSort(name, isReversed)` is called when a user sorts.
  */
 export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, onSort = () => {} }) {
   let items = [];
-  let drawn = new Map();
+  const drawn = new Map();
+  const range = { first: 0, last: 0, height: 0, seen: 0 };
   const heads = new Map(columns.map((column) => [column.name, el("div", { role: "columnheader", "data-cell": column.name, class: column.isNumber ? "number" : null },
     column.value === undefined ? column.label : el("button", { type: "button", class: "sort", onclick: () => sortBy(column.name, column.name === sort && !isReversed) }, column.label))]));
   const choice = el("select", { "aria-label": `Sort ${caption.toLowerCase()} by`, onchange: () => sortBy(choice.value, false) },
@@ -23,7 +25,7 @@ export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, o
   const head = el("div", { role: "rowgroup", class: "rows-head" }, el("div", { role: "row", "aria-rowindex": 1, class: "row" }, [...heads.values()]));
   const body = el("div", { role: "rowgroup", class: "rows-body" });
   const grid = el("div", { role: "table", "aria-label": caption }, head, body);
-  const scroll = el("div", { class: "rows-scroll", tabindex: "0", role: "region", "aria-label": `List of ${caption.toLowerCase()}`, onscroll: () => draw() }, grid);
+  const scroll = el("div", { class: "rows-scroll", tabindex: "0", role: "region", "aria-label": `List of ${caption.toLowerCase()}`, onscroll: () => draw(true) }, grid);
   const empty = el("p", { class: "empty", hidden: true });
   const root = el("div", { class: "rows" }, el("label", { class: "narrow rows-sort" }, "Sort by ", choice), scroll, empty);
   const resized = new ResizeObserver(() => draw());
@@ -52,40 +54,56 @@ export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, o
     draw();
   }
 
-  function draw() {
-    const height = parseFloat(getComputedStyle(root).getPropertyValue("--row"));
-    if (Number.isNaN(height)) return;  // it is not in the document yet
-    body.style.height = `${items.length * height}px`;
-    const first = Math.max(0, Math.floor((scroll.scrollTop - head.offsetHeight) / height) - AROUND);
-    const last = Math.min(items.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / height) + AROUND);
-    const kept = new Map();
-    for (let at = first; at < last; at += 1) {
-      const key = keyOf(items[at]);
-      const row = drawn.get(key) ?? newRow(items[at]);
-      show(row, items[at], at, height);
-      kept.set(key, row);
+  /** Draws the rows in sight and some around; while a user scrolls, only where those drawn end. */
+  function draw(isScrolled = false) {
+    const height = isScrolled ? range.height : parseFloat(getComputedStyle(root).getPropertyValue("--row"));
+    if (!height) return;  // it is not in the document yet
+    if (!isScrolled) {
+      range.height = height;
+      range.seen = scroll.clientHeight;
+      body.style.height = `${items.length * height}px`;
     }
-    const focused = document.activeElement;
-    for (const [key, row] of drawn) {
-      if (kept.has(key)) continue;
-      if (row.element.contains(focused)) kept.set(key, row);
-      else row.element.remove();
-    }
-    drawn = kept;
+    const from = Math.max(0, Math.floor(scroll.scrollTop / height) - 1);  // the headings may cover some
+    const to = Math.min(items.length, Math.ceil((scroll.scrollTop + range.seen) / height));
+    if (!isScrolled || from < range.first || to > range.last) drawRange(from, to);
   }
 
-  function newRow(item) {
+  function drawRange(from, to) {
+    range.first = Math.max(0, from - AROUND);
+    range.last = Math.min(items.length, to + AROUND);
+    const wanted = items.slice(range.first, range.last);
+    const keys = new Set(wanted.map(keyOf));
+    const focused = document.activeElement;
+    const free = [];
+    for (const [key, row] of drawn) {
+      if (keys.has(key) || row.element.contains(focused)) continue;
+      drawn.delete(key);
+      row.element.remove();
+      free.push(row);
+    }
+    // Rows are in the document in their order: the Tab key and screen readers follow it.
+    let next = body.firstElementChild;
+    wanted.forEach((item, at) => {
+      const key = keyOf(item);
+      const row = drawn.get(key) ?? free.pop() ?? newRow();
+      drawn.set(key, row);
+      show(row, item, range.first + at);
+      if (row.element === next) next = next.nextElementSibling;
+      else body.insertBefore(row.element, next);
+    });
+    if (document.activeElement !== focused) focused.focus({ preventScroll: true });  // its row has moved
+  }
+
+  function newRow() {
     const cells = columns.map((column) => {
-      const content = column.href ? el("a", { class: "link", href: column.href(item), title: column.title?.(item), "data-key": keyOf(item) }) : el("span");
+      const content = el(column.href ? "a" : "span", column.href && { class: "link" });
       return { content, cell: el("div", { role: "cell", "data-cell": column.name, "data-label": column.label, class: column.isNumber ? "number" : null }, content) };
     });
-    const element = el("div", { role: "row", class: "row" }, cells.map(({ cell }) => cell));
-    body.append(element);
-    return { element, cells, item: null };
+    return { element: el("div", { role: "row", class: "row" }, cells.map(({ cell }) => cell)), cells, item: null, at: null };
   }
 
-  function show(row, item, at, height) {
-    row.element.style.transform = `translateY(${at * height}px)`;
+  function show(row, item, at) {
+    row.element.style.top = `${at * range.height}px`;
     if (row.at !== at) row.element.setAttribute("aria-rowindex", at + 2);
     row.at = at;
     if (row.item === item) return;
@@ -95,6 +113,10 @@ export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, o
       const { content } = row.cells[number];
       setText(content, isWrong ? `▲ ${column.text(item)}` : column.text(item));
       content.classList.toggle("wrong", isWrong);
+      if (column.href && content.dataset.key !== keyOf(item)) {
+        content.dataset.key = content.title = keyOf(item);
+        content.href = column.href(item);
+      }
     });
   }
 

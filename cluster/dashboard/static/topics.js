@@ -12,7 +12,7 @@ const bytesPerSecond = (value) => (value === null ? "-" : `${size(value)}/s`);
 const amount = (label, text, value, more = {}) => ({ label, text, value, isNumber: true, ...more });
 
 const COLUMNS = [
-  { name: "name", label: "Topic", text: (topic) => name(topic.name), value: (topic) => topic.name, title: (topic) => topic.name,
+  { name: "name", label: "Topic", text: (topic) => name(topic.name), value: (topic) => topic.name,
     href: (topic) => addressOf("topics", [topic.name]) },
   amount("Size", (topic) => size(topic.bytes), (topic) => topic.bytes, { name: "bytes" }),
   amount("In", (topic) => bytesPerSecond(topic.in), (topic) => topic.in, { name: "in" }),

@@ -19,12 +19,14 @@ class FakeProducer:
     def __init__(self, *, queue: int = 100, failing: bytes = b"bad") -> None:
         self.sent: list[tuple[str, bytes | None, bytes | None]] = []
         self.waiting: list[tuple[bytes | None, Callable[..., None]]] = []
+        self.partitions: set[int | None] = set()
         self.flush_count = 0
         self.is_stuck = False
         self._queue = queue
         self._failing = failing
 
-    def produce(self, topic, value, key, headers, on_delivery) -> None:
+    def produce(self, topic, value, key, headers, on_delivery, partition=None) -> None:
+        self.partitions.add(partition)
         if value == b"huge":
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         if len(self.waiting) >= self._queue:
@@ -58,6 +60,14 @@ def a_client(*, queue: int = 100) -> Any:
 
 VALUES = LineReader.from_properties([])
 KEYED = LineReader.from_properties([("parse.key", "true"), ("key.separator", ":")])
+
+
+def test_lines_go_to_the_partition_that_is_given():
+    client = a_client()
+    ConsoleProducer(client, "orders", 3, is_sync=False).send_all(VALUES, [b"a\n", b"b\n"])
+    assert client.partitions == {3}
+    ConsoleProducer(other := a_client(), "orders", is_sync=False).send_all(VALUES, [b"a\n"])
+    assert other.partitions == {None}
 
 
 def test_line_ends_are_not_part_of_a_record():
