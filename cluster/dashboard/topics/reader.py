@@ -1,7 +1,7 @@
 """Asks brokers for topics: their partitions, offsets, sizes and configs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -24,13 +24,17 @@ from cluster.dashboard.topics.topic_page import TopicAnswers, missing_topic, top
 from cluster.datadir.paths import DataDir
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher
 from cluster.views.client_states import ALIVE
 from cluster.views.group_lags import GroupLags
 
-_SLOW_PERIOD_MS: Final = 30_000
-"""How often the list reads what changes slowly and costs more: cleanup policies of all topics, and
-log directories where a stats file has no room for all topics."""
+_SIZES_PERIOD_MS: Final = 30_000
+"""How often log directories are read where a stats file has no room for all topics."""
+_POLICIES_PERIOD_MS: Final = 10_000
+"""How often known cleanup policies are read again, some each time."""
+POLICIES_AT_ONCE: Final = 50
+"""A broker needs milliseconds for the configs of each topic."""
 _POLICY: Final = "cleanup.policy"
 
 
@@ -39,22 +43,42 @@ class TopicReader:
 
     def __init__(self, files: DataDir) -> None:
         self._files = files
-        self._policies: Mapping[str, str] = {}
+        self._policies: dict[str, str] = {}
+        """Those read longest ago first."""
+        self._policies_read_ms: MonotonicMs | None = None
         self._sizes: Mapping[int, Mapping[str, int]] = {}
-        self._asked_ms: MonotonicMs | None = None
+        self._sizes_read_ms: MonotonicMs | None = None
 
     def all(self, state: Mapping[str, Any], readings: Readings, now_ms: MonotonicMs) -> Json:
         """Every topic, see `topic_list`. `state` is the supervisor's answer. Raises UserError."""
         with self._brokers(state, readings) as brokers:
             topics = brokers.any(cluster_facts).topics
-            is_old = self._asked_ms is None or now_ms - self._asked_ms >= _SLOW_PERIOD_MS
-            if is_old or any(each.name not in self._policies for each in topics):
-                self._policies = _policies(brokers, topics)
-            if is_old:
+            self._read_policies(brokers, [each.name for each in topics], now_ms)
+            if _is_due(self._sizes_read_ms, _SIZES_PERIOD_MS, now_ms):
                 lacking = brokers_without_rows(broker for broker, _ in readings)
                 self._sizes = {each: _sizes_by_topic(brokers, each) for each in lacking}
-                self._asked_ms = now_ms
+                self._sizes_read_ms = now_ms
         return topic_list(topics, BrokerFigures(readings, self._sizes), self._policies)
+
+    def _read_policies(
+        self, brokers: AskedBrokers, names: Sequence[str], now_ms: MonotonicMs
+    ) -> None:
+        """Read the policies of some topics; a broker that does not tell them changes nothing."""
+        present = frozenset(names)
+        self._policies = {
+            name: policy for name, policy in self._policies.items() if name in present
+        }
+        asked = [name for name in names if name not in self._policies]
+        if _is_due(self._policies_read_ms, _POLICIES_PERIOD_MS, now_ms):
+            asked += self._policies
+            self._policies_read_ms = now_ms
+        asked = asked[:POLICIES_AT_ONCE]
+        if not asked:
+            return
+        found = _refusable(brokers, lambda client: topic_configs(client, asked, [_POLICY]))
+        for name in () if found is None else asked:
+            self._policies.pop(name, None)
+            self._policies[name] = next((each.value or "" for each in found.get(name, ())), "")
 
     def one(
         self,
@@ -68,7 +92,7 @@ class TopicReader:
             try:
                 topic = brokers.any(lambda client: topic_facts(client, name))
             except Refused as refused:
-                raise UserError(f"topic {name}: {refused.reason}") from None
+                raise UserError(f"topic {one_line(name)}: {refused.reason}") from None
             if topic is None:
                 return missing_topic(name)
             answers = _answers(brokers, topic)
@@ -86,14 +110,8 @@ class TopicReader:
         return AskedBrokers(self._files, addresses_of(state, alive), alive)
 
 
-def _policies(brokers: AskedBrokers, topics: Iterable[TopicFacts]) -> dict[str, str]:
-    names = [each.name for each in topics]
-    found = brokers.any(lambda client: topic_configs(client, names, [_POLICY]))
-    return {
-        # A topic that is gone again is not asked for with every reading.
-        **dict.fromkeys(names, ""),
-        **{name: entry.value or "" for name, entries in found.items() for entry in entries},
-    }
+def _is_due(read_ms: MonotonicMs | None, period_ms: int, now_ms: MonotonicMs) -> bool:
+    return read_ms is None or now_ms - read_ms >= period_ms
 
 
 def _sizes_by_topic(brokers: AskedBrokers, broker: int) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from cluster.dashboard.sources import Json
 from cluster.dashboard.topics.new_message import NewMessage
 from cluster.datadir.paths import DataDir
 from cluster.model.errors import ErrorCode, PeerError, Refused, UserError
+from cluster.model.printable import one_line
 from cluster.protocol.api import ApiKey
 
 _ACKNOWLEDGED_WITHIN_S: Final = 10.0
@@ -76,9 +77,9 @@ def _leader(client: SocketClient, message: NewMessage, any_number: int) -> tuple
     try:
         topic: TopicFacts | None = topic_facts(client, message.topic)
     except Refused as refused:
-        raise UserError(f"not written to {message.topic}: {reason_of(refused)}") from None
+        raise UserError(f"not written to {one_line(message.topic)}: {reason_of(refused)}") from None
     if topic is None:
-        raise UserError(f"not written: there is no topic {message.topic}")
+        raise UserError(f"not written: there is no topic {one_line(message.topic)}")
     count = len(topic.partitions)
     partition = message.chosen_partition(count, any_number)
     if partition >= count:
