@@ -1,7 +1,7 @@
 // The view of users who log in by SCRAM, and of access rules. It changes nothing: it names the commands that do.
 
 import { get } from "./api.js";
-import { command, el, fill, growingTable, keepingFocus, setText } from "./dom.js";
+import { command, el, fill, growingTable, setText } from "./dom.js";
 import { count, name } from "./format.js";
 import { addressOf } from "./router.js";
 
@@ -59,13 +59,11 @@ export function accessView({ options, setOptions }) {
     const isFiltered = Object.keys(chosen()).length > 0;
     setText(sentence, told(found));
     fill(problem, found.problems.map((text) => el("p", { class: "problem" }, text)));
-    keepingFocus(root, () => {
-      users.draw(found.users.map(userRow), isFiltered ? "No user matches." : "No user logs in by SCRAM.",
-        [left(found.users_left_out, "users"), el("span", {}, "To add one: ", command(found.add_user))]);
-      rules.root.hidden = found.authorizer === null && found.rules.length === 0;
-      rules.draw(found.rules.map(ruleRow), isFiltered ? "No rule matches." : "There is no rule.",
-        [left(found.rules_left_out, "rules"), el("span", {}, "To add one: ", command(found.add_rule))]);
-    });
+    users.draw(found.users.map(userRow), isFiltered ? "No user matches." : "No user logs in by SCRAM.",
+      [left(found.users_left_out, "users"), el("span", {}, "To add one: ", command(found.add_user))]);
+    rules.root.hidden = found.authorizer === null && found.rules.length === 0;
+    rules.draw(found.rules.map(ruleRow), isFiltered ? "No rule matches." : "There is no rule.",
+      [left(found.rules_left_out, "rules"), el("span", {}, "To add one: ", command(found.add_rule))]);
   }
 
   ask();

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { lineChart } from "./chart.js";
-import { command, el, explained, fill, how, setText } from "./dom.js";
+import { command, el, explained, fill, foldable, how, setText } from "./dom.js";
 import { size } from "./format.js";
 import { whatIf } from "./what_if.js";
 
@@ -44,7 +44,7 @@ export function capacityView() {
     setText(period, `${found.period}. The chart is in the time of this browser, all else in UTC.`);
     const place = el("div", { class: "chart" });
     fill(body, el("div", { class: "card plot" }, place), how(found.report.series.how),
-      heatMap(found.report.busy_hours), el("p", { class: "soft" }, found.busiest), how(found.report.busy_hours.how),
+      busyHours(found),
       found.tables.map(explained));
     chart = throughput(place, found.report);
   }
@@ -73,6 +73,12 @@ function throughput(place, { series, events }) {
   ], (value) => `${size(value)}/s`, true, marks);
 }
 
+function busyHours({ report, busiest }) {
+  const { root, tell } = foldable("Busiest hours of the week, UTC", heatMap(report.busy_hours), how(report.busy_hours.how));
+  tell(busiest);
+  return root;
+}
+
 /** The hours of the week; each cell also has its value as text, for readers who cannot see the color. */
 function heatMap({ days, bytes_per_s: rates }) {
   const highest = Math.max(...rates.flat().filter((rate) => rate !== null), 0) || 1;
@@ -84,7 +90,7 @@ function heatMap({ days, bytes_per_s: rates }) {
   };
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Busiest hours of the week" },
     el("table", { class: "heat" },
-      el("caption", {}, "Busiest hours of the week, UTC"),
+      el("caption", { class: "hidden" }, "Busiest hours of the week, UTC"),
       el("thead", {}, el("tr", {}, el("td"), Array.from({ length: 24 }, (_, hour) => el("th", { scope: "col" }, hour)))),
       el("tbody", {}, rates.map((row, day) => el("tr", {}, el("th", { scope: "row" }, days[day]), row.map((rate, hour) => cell(rate, days[day], hour)))))));
 }

@@ -1,7 +1,7 @@
 // The view of the cluster: brokers, health, APIs, groups, events.
 
 import { get } from "./api.js";
-import { command, el, fill, program, setText, table } from "./dom.js";
+import { el, fill, foldable, growingTable, program, setText } from "./dom.js";
 import { count, duration, milliseconds as ms, moment, name, percent, perSecond, size } from "./format.js";
 import { groupLink } from "./groups.js";
 import { addressOf } from "./router.js";
@@ -13,14 +13,16 @@ const ROWS = 100;
 export function clusterView() {
   const health = el("dl", { class: "health" });
   const who = el("p", { class: "soft who" });
-  const brokers = el("div");
-  const apis = el("div");
-  const groups = el("div");
-  const pushed = el("div");
-  const events = el("div");
+  const brokers = growingTable("Brokers", ["Broker", ["State", false, true], ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
+    ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], { phone: 10 });
+  const groups = part("Groups", ["Group", "Type", ["State", false, true], ["Members", true], ["Partitions", true], ["Lag", true, true]]);
+  const pushed = part("Latency as clients see it",
+    ["Client", "Software", ["Broker", true, true], ["API", false, true], ["Client's mean", true, true], ["Client's max", true], ["Broker's mean", true], ["All clients' p50", true], ["All clients' p99", true], ["Pushed", true]]);
+  const apis = part("Requests by API", ["Broker", ["API", false, true], ["Requests/s", true], ["p50", true], ["p95", true], ["p99", true, true], ["Local p50", true], ["Local p99", true]]);
+  const events = part("Events", ["Time", "Process", ["Event", false, true]]);
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, groups, pushed, apis, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers.root, groups.root, pushed.root, apis.root, events.root);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -49,18 +51,13 @@ export function clusterView() {
   }
 
   function drawPushed(found) {
-    if (found.latencies.length === 0) {
-      fill(pushed);
-      return;
-    }
-    fill(pushed, table("Latency as clients see it",
-      ["Client", "Software", ["Broker", true], "API", ["Client's mean", true], ["Client's max", true], ["Broker's mean", true], ["All clients' p50", true], ["All clients' p99", true], ["Pushed", true]],
-      found.latencies.map((each) => [name(each.client_id), each.software || "-", each.broker, el("span", { class: "nowrap" }, each.api),
-        ms(each.avg_ms), ms(each.max_ms), ms(each.measured_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]),
-      ""),
-      el("p", { class: "soft" }, `Clients push it (${program} client-metrics); the broker's mean is that of its latest requests by this client id,`
-        + " those of all clients are of the last seconds. All contain the wait for replicas or, in a fetch, for data."),
-      found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more: ${program} client-metrics --show`));
+    pushed.root.hidden = found.latencies.length === 0;
+    pushed.draw(found.latencies.map((each) => [name(each.client_id), each.software || "-", each.broker, el("span", { class: "nowrap" }, each.api),
+      ms(each.avg_ms), ms(each.max_ms), ms(each.measured_ms), ms(each.p50_ms), ms(each.p99_ms), el("span", { class: "nowrap" }, `${duration(each.age_ms)} ago`)]), "",
+    [`Clients push it (${program} client-metrics); the broker's mean is that of its latest requests by this client id,`
+      + " those of all clients are of the last seconds. All contain the wait for replicas or, in a fetch, for data.",
+    found.left_out > 0 && ` … and ${count(found.left_out)} more: ${program} client-metrics --show`],
+    `${count(found.latencies.length + found.left_out)} measured by clients`);
   }
 
   function draw(found) {
@@ -81,30 +78,25 @@ export function clusterView() {
     const cluster = reading?.cluster;
     setText(who, cluster ? `Cluster ${cluster.cluster_id ?? "-"}, bootstrap.servers=${cluster.bootstrap}` : "");
     const known = reading?.cluster?.brokers ?? [];
-    const hasRacks = known.some((broker) => broker.rack);
     const rows = known.map((broker) => {
       const stats = reading.brokers.find((each) => each.broker === broker.id);
       const facts = told.get(broker.id) ?? {};
       return [
-        el("span", { class: "nowrap" }, `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`),
+        el("span", { class: "nowrap" }, `${broker.id}${found.controller === broker.id ? " (controller)" : ""}${broker.rack ? `, rack ${name(broker.rack)}` : ""}`),
         el("span", { class: "pill", "data-state": broker.state }, broker.state), broker.pid ?? "-", el("span", { class: "nowrap" }, `${broker.host}:${broker.port}`),
-        ...(hasRacks ? [broker.rack ? name(broker.rack) : "-"] : []),
         count(facts.leaders), count(facts.replicas), size(facts.disk_bytes),
         ...(stats?.rates ? [perSecond(stats.rates.RequestsPerSec), `${size(stats.rates.BytesInPerSec)}/s`,
           `${size(stats.rates.BytesOutPerSec)}/s`, percent(stats.idle)] : ["-", "-", "-", "-"]),
         stats && stats.state !== "alive" ? `${stats.state}, last wrote ${duration(stats.age_ms)} ago` : "",
       ];
     });
-    fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ...(hasRacks ? ["Rack"] : []), ["Leads", true], ["Replicas", true], ["Disk", true],
-      ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No brokers."));
+    brokers.draw(rows, "No brokers.");
     if (found.apis) {
-      fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true],
-        ["p50", true], ["p95", true], ["p99", true], ["Local p50", true], ["Local p99", true]],
-        found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms),
-          ms(each.local_p50_ms), ms(each.local_p99_ms)]),
-        "No requests in the last seconds."),
-        found.apis.length > 0 && el("p", { class: "soft" }, "Time from a request's arrival to its response (TotalTimeMs), including waiting for replicas"
-          + " or, in a fetch, for data; local: time of the broker's thread (LocalTimeMs)."));
+      const busiest = found.apis.reduce((most, each) => (each.requests_per_s > most.requests_per_s ? each : most), { requests_per_s: 0 });
+      apis.draw(found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms), ms(each.local_p50_ms), ms(each.local_p99_ms)]),
+        "No requests in the last seconds.",
+        found.apis.length > 0 && "Time from a request's arrival to its response (TotalTimeMs), including waiting for replicas or, in a fetch, for data; local: time of the broker's thread (LocalTimeMs).",
+        busiest.api ? `most ${busiest.api}, ${perSecond(busiest.requests_per_s)}/s on broker ${busiest.broker}` : "");
     }
     drawGroups();
     drawEvents();
@@ -112,16 +104,15 @@ export function clusterView() {
 
   function drawGroups() {
     const found = reading?.groups ?? [];
-    fill(groups, table("Groups", ["Group", "Type", "State", ["Members", true], ["Partitions", true], ["Lag", true]],
-      found.slice(0, ROWS).map((each) => [groupLink(each.group), each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
-      "No groups."),
-      found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: ${program} groups --list`));
+    groups.draw(found.slice(0, ROWS).map((each) => [groupLink(each.group), each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
+      "No groups.", found.length > ROWS && `… and ${count(found.length - ROWS)} more: ${program} groups --list`,
+      found.length > 0 ? `${count(found.length)}, the largest lag ${count(Math.max(...found.map((each) => each.lag ?? 0)))}` : "none");
   }
 
   function drawEvents() {
     const found = reading?.events ?? [];
-    fill(events, table("Events", ["Time", "Process", "Event"],
-      found.slice(-ROWS).reverse().map((each) => [moment(each.ts), each.process, each.text]), "No events."));
+    const last = found.at(-1);
+    events.draw(found.slice(-ROWS).reverse().map((each) => [moment(each.ts), each.process, each.text]), "No events.", null, last ? `last ${moment(last.ts)}: ${last.process} ${last.text}` : "none");
   }
 
   ask();
@@ -134,6 +125,19 @@ export function clusterView() {
   };
 }
 
+/** A table in a part that can be folded; `draw` also takes what to tell when it is. */
+function part(title, columns) {
+  const rows = growingTable(title, columns, { isCaptionHidden: true });
+  const { root, tell } = foldable(title, rows.root);
+  return {
+    root,
+    draw(cells, empty, note, told) {
+      rows.draw(cells, empty, note);
+      tell(told);
+    },
+  };
+}
+
 /** How many transactions are open, and for how long the oldest has been. */
 function openTransactions(health) {
   const number = count(health.open_transactions);
@@ -143,8 +147,8 @@ function openTransactions(health) {
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
-  return el("a", { class: "link", href: addressOf("transactions"), title: "The transactions that hold them back" },
-    withDetail(count(health.held_back), `up to ${count(health.held_back_records)} records`));
+  const link = el("a", { class: "link", href: addressOf("transactions"), title: "The transactions that hold them back" }, count(health.held_back));
+  return withDetail(link, `up to ${count(health.held_back_records)} records`);
 }
 
 /** A figure, and below it in small type what it means. */

@@ -33,17 +33,15 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** Replaces the content as `fill` does; a link that is drawn again keeps the focus, a region its place. */
+/** Replaces the content as `fill` does; what is drawn again keeps the focus, a region its place. */
 export function refill(element, ...children) {
   const active = element.contains(document.activeElement) ? document.activeElement : null;
   const places = [...element.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
   fill(element, ...children);
-  const regions = [...element.querySelectorAll(".scroll")];
-  regions.forEach((each, at) => { each.scrollLeft = places[at] ?? 0; });
-  if (active === null) return element;
-  const again = active.hasAttribute("href") ? [...element.querySelectorAll("a")].find((each) => each.getAttribute("href") === active.getAttribute("href"))
-    : regions.find((each) => each.getAttribute("aria-label") === active.getAttribute("aria-label"));
-  again?.focus({ preventScroll: true });
+  [...element.querySelectorAll(".scroll")].forEach((each, at) => { each.scrollLeft = places[at] ?? 0; });
+  if (active === null || active.isConnected) return element;
+  const key = (each) => each.getAttribute("href") ?? each.getAttribute("aria-label") ?? each.textContent;
+  [...element.querySelectorAll(active.tagName)].find((each) => key(each) === key(active))?.focus({ preventScroll: true });
   return element;
 }
 
@@ -67,13 +65,15 @@ export function command(line) {
   return el("span", { class: "command" }, el("code", {}, words), copy);
 }
 
-/** A table of figures, with its notes and how the figures were computed. */
+/** A table of figures that can be folded, with its notes and how the figures were computed. */
 export function explained({ title, columns, rows, notes, how: way }) {
   const heads = columns.map(([text, kind]) => [text === "" ? "what" : text, kind === ""]);
-  return el("div", {},
-    table(title, heads.map(([text, isNumber]) => [text.charAt(0).toUpperCase() + text.slice(1), isNumber]), rows, notes[0] ?? "None."),
-    rows.length > 0 && notes.map((note) => el("p", { class: "soft" }, note)),
+  const part = foldable(title,
+    table(title, heads.map(([text, isNumber]) => [text.charAt(0).toUpperCase() + text.slice(1), isNumber]), rows, notes[0] ?? "None.", { isCaptionHidden: true }),
+    rows.length > 0 && notes.slice(1).map((note) => el("p", { class: "soft" }, note)),
     how(way));
+  part.tell(notes[0] ?? (rows.length === 1 ? "1 row" : `${rows.length} rows`));
+  return part.root;
 }
 
 export const how = (text) => el("details", { class: "how" }, el("summary", {}, "How"), el("p", {}, `${text}.`));
@@ -92,10 +92,15 @@ export function growingTable(caption, columns, { wide = 25, phone = 6, isCaption
   const draw = (rows, empty, note) => {
     const first = isWhole ? rows.length : narrow.matches ? phone : wide;
     const more = rows.length - first;
-    fill(root, table(caption, columns, rows.slice(0, first), empty, { isCaptionHidden }),
-      more > 0 && el("button", { type: "button", class: "more", onclick: () => { isWhole = true; draw(rows, empty, note); } }, `Show ${more} more`),
-      note && more <= 0 && el("p", { class: "soft" }, note));
-    for (const row of root.querySelectorAll("tbody tr")) openable(row, isKey, opened);
+    const shown = table(caption, columns, rows.slice(0, first), empty, { isCaptionHidden });
+    for (const row of shown.querySelectorAll("tbody tr")) openable(row, isKey, opened);
+    refill(root, shown,
+      more > 0 && el("button", { type: "button", class: "more", onclick: () => {
+        isWhole = true;
+        draw(rows, empty, note);
+        root.querySelector(".scroll").focus({ preventScroll: true });
+      } }, `Show ${more} more`),
+      note && el("p", { class: "soft" }, note));
   };
   return { root, draw };
 }
@@ -119,20 +124,11 @@ function openable(row, isKey, opened) {
   tell();
 }
 
-/** A part of a view that can be folded; on a phone it begins so. `tell` says its content in a few words. */
-export function foldable(title, content, { isFolded = narrow.matches } = {}) {
+/** A part of a view that can be folded; on a phone it begins so. `tell` says in a few words what is in it. */
+export function foldable(title, ...content) {
   const told = el("span", { class: "soft" });
-  const root = el("details", { class: "part", open: !isFolded }, el("summary", {}, el("h3", {}, title), told), content);
+  const root = el("details", { class: "part", open: !narrow.matches }, el("summary", {}, el("h3", {}, title), told), content);
   return { root, tell: (text) => setText(told, text) };
-}
-
-/** Draws a part anew; a link or a button in it that had the focus has it again. */
-export function keepingFocus(part, draw) {
-  const focused = part.contains(document.activeElement) ? document.activeElement : null;
-  draw();
-  if (focused === null || focused.isConnected) return;
-  const key = (each) => `${each.getAttribute("href")} ${each.textContent}`;
-  [...part.querySelectorAll(focused.tagName)].find((each) => key(each) === key(focused))?.focus({ preventScroll: true });
 }
 
 /** A table of texts: columns are [heading, isNumber] or headings, rows arrays of texts and elements.

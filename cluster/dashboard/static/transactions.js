@@ -3,7 +3,7 @@
 
 import { get, mayChange } from "./api.js";
 import { confirmation } from "./change.js";
-import { command, el, fill, growingTable, keepingFocus, program, setText } from "./dom.js";
+import { command, el, fill, growingTable, program, setText } from "./dom.js";
 import { count, duration, moment, name, size } from "./format.js";
 import { addressOf } from "./router.js";
 
@@ -74,14 +74,12 @@ export function transactionsView({ options, setOptions }) {
     const elsewhere = holds.held.filter((each) => !listed.has(each.transactional_id));
     const isFiltered = filter.value.trim() !== "";
     setText(summary, summed(found, holds));
-    keepingFocus(root, () => {
-      open.draw(found.open.map((each) => openRow(each, holds.held)), isFiltered ? "No open transaction has such an id." : "No transaction is open.",
-        found.open_left_out > 0 && `… and ${count(found.open_left_out)} younger ones: the filter finds them.`);
-      held.root.hidden = elsewhere.length === 0;
-      held.draw(elsewhere.map(heldRow), "", holds.left_out > 0 && ["… and ", count(holds.left_out), " more: ", command(`${program} transactions explain`)]);
-      others.draw(found.others.map(otherRow), isFiltered ? "No other id matches." : "No other transactional id is known.",
-        found.others_left_out > 0 && `… and ${count(found.others_left_out)} more, whose producers started earlier: the filter finds them.`);
-    });
+    open.draw(found.open.map((each) => openRow(each, holds.held)), isFiltered ? "No open transaction has such an id." : "No transaction is open.",
+      found.open_left_out > 0 && `… and ${count(found.open_left_out)} younger ones: the filter finds them.`);
+    held.root.hidden = elsewhere.length === 0;
+    held.draw(elsewhere.map(heldRow), "", holds.left_out > 0 && ["… and ", count(holds.left_out), " more: ", command(`${program} transactions explain`)]);
+    others.draw(found.others.map(otherRow), isFiltered ? "No other id matches." : "No other transactional id is known.",
+      found.others_left_out > 0 && `… and ${count(found.others_left_out)} more, whose producers started earlier: the filter finds them.`);
   }
 
   ask();
