@@ -32,8 +32,9 @@ from tests.compat.web_browser import WebPage, web_page
 from tests.support.client_quotas import KIB, NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
 from tests.support.metric_records import quota_record
+from tests.support.open_transactions import begin
 from tests.support.running_cluster import HOST, Cluster
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, unique_name
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
@@ -55,6 +56,12 @@ IS_BESIDE_ITS_HEADING = """[...document.querySelectorAll('.list td:not(:empty)')
     || parseFloat(getComputedStyle(cell).paddingLeft) >= parseFloat(heading.width);
 })"""
 """On a phone, of each cell of a table that is seen."""
+
+
+UNFOLD = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
+HEIGHT = "document.documentElement.scrollHeight"
+PHONE_MAX = 2_500
+"""The pixels that no view exceeds on a phone before something is opened."""
 
 
 class Load:
@@ -717,6 +724,9 @@ def test_capacity_shows_the_figures_of_the_report(
     )
     page.show(url + "#capacity", width=width, height=2600)
     page.wait_for("Boolean(document.querySelector('main .uplot canvas'))")
+    if width == min(WIDTHS):
+        assert page.ask(HEIGHT) <= PHONE_MAX
+    page.ask(UNFOLD)
     told = httpx.get(url + "api/capacity", timeout=30).json()
     shown = page.ask("document.querySelector('main').innerText")
     for table in told["tables"]:
@@ -783,6 +793,7 @@ def test_another_size_is_supposed_by_keyboard(
     query: dict[str, Any] = {"brokers": "+1", "growth": "-20%", "quota": "producer_byte_rate=2MB"}
     query["retention"] = ["1d", "orders=6h"]
     told = httpx.get(url + "api/capacity/what-if", params=query, timeout=30).json()
+    page.ask(UNFOLD)
     shown = page.ask("document.querySelector('.supposed').innerText")
     assert [table["title"] for table in told["tables"]][-1] == "Throttled client ids"
     for table in told["tables"]:
@@ -1080,6 +1091,101 @@ def test_the_filter_finds_clients_beyond_the_rows(crowded: Cluster, page: WebPag
     page.wait_for(f"Boolean(document.querySelector('[data-client={json.dumps(alone)}]'))")
 
 
+def row_texts(page: WebPage, caption: str) -> list[list[str]]:
+    """The cells of a table in the view, without the buttons that a phone needs."""
+    found: list[list[str]] = page.ask(
+        f"""(() => {{
+          const table = [...document.querySelectorAll('main table')].find(
+            (each) => each.caption?.innerText === {json.dumps(caption)});
+          return [...table?.tBodies[0].rows ?? []].map((row) => [...row.cells].map((cell) => {{
+            const copy = cell.cloneNode(true);
+            copy.querySelectorAll('.opener').forEach((each) => each.remove());
+            return copy.textContent;
+          }}));
+        }})()"""
+    )
+    return found
+
+
+def test_an_open_transaction_is_explained_and_terminated(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    name, topic = unique_name("paying"), create_topic(cluster, replication_factor=2)
+    begin(cluster, name, topic, records=3)
+
+    def listed(caption: str) -> list[str]:
+        return next((row for row in row_texts(page, caption) if row[0] == name), [])
+
+    page.show(url + "#transactions")
+    wait_until(
+        lambda: listed("Open transactions")[5:6] == [f"3 records in {topic}-0"],
+        "the transaction and what it holds back",
+    )
+    row = listed("Open transactions")
+    assert (row[1], row[4]) == ("Ongoing", f"{topic}-0")
+    assert row[3].startswith(f"client-of-{name} at ")
+    page.ask(f"document.querySelector('[data-id={name}]').click()")
+    page.wait_for("Boolean(document.querySelector('dialog .printed')?.textContent)")
+    shown = page.ask("document.querySelector('dialog .printed').textContent").splitlines()
+    printed = cluster.command("transactions", "explain", "--transactional-id", name).stdout
+    assert [line for line in shown if "to end it now" not in line] == [
+        line for line in printed.splitlines()[-len(shown) :] if "to end it now" not in line
+    ]
+    sentence = page.ask("document.querySelector('dialog .sentence').innerText")
+    assert sentence.startswith(f"'{name}': a transaction has been open for ")
+    assert page.ask("location.hash") == f"#transactions/{name}"
+    page.ask("document.querySelector('dialog button').click()")
+    page.wait_for("location.hash === '#transactions'")
+    page.ask(f"document.querySelector('[href=\"#terminate/{name}\"]').click()")
+    page.wait_for("Boolean(document.getElementById('confirm'))")
+    asked = page.ask("document.querySelector('dialog p').innerText")
+    assert asked.startswith(f"Abort the open transaction of '{name}'? Its coordinator writes abort")
+    line = page.ask("document.querySelector('dialog code').textContent")
+    assert line.endswith(f" transactions force-terminate --transactional-id {name}")
+    page.ask("document.getElementById('confirm').click()")
+    page.wait_for("document.querySelector('dialog .result').innerText.includes('fenced the')")
+    page.ask("document.querySelector('dialog button').click()")
+    wait_until(lambda: listed("Other transactional ids"), "the id without a transaction")
+    assert listed("Open transactions") == []
+    told = json.loads(cluster.command("transactions", "describe", name, "--json").stdout)
+    assert listed("Other transactional ids")[1] == told["state"]
+
+
+def test_no_view_is_long_on_a_phone(cluster: Cluster, page: WebPage, url: str) -> None:
+    for number in range(12):
+        create_topic(cluster, f"{unique_name('many')}-{number}", replication_factor=1)
+    begin(cluster, unique_name("open"), TOPIC).abort_transaction()
+    views = page.show(url, width=390, height=844).ask(
+        f"import('{url}static/views.js').then((it) => it.VIEWS.map((each) => each.name))"
+    )
+    assert {"home", "clients", "topics", "groups", "transactions", "cluster"} <= {*views}
+    heights = {}
+    for name in views:
+        page.ask(f"location.hash = '#{name}'")
+        page.wait_for("document.querySelector('main').innerText.trim().split('\\n').length > 2")
+        page.wait_for("!document.querySelector('main').innerText.includes('Reading …')")
+        heights[name] = page.ask(HEIGHT)
+        assert page.ask("document.documentElement.scrollWidth <= innerWidth"), name
+    assert {name: height for name, height in heights.items() if height > PHONE_MAX} == {}
+
+
+def test_a_row_opens_on_a_phone_and_stays_open(page: WebPage, url: str) -> None:
+    page.show(url + "#cluster", width=390, height=844)
+    page.wait_for("document.querySelectorAll('.growing tr.is-closed').length >= 2")
+    seen = "[...document.querySelectorAll('.growing tbody tr')].slice(0, 2).map((row) =>"
+    seen += " [...row.cells].filter((cell) => cell.offsetParent !== null).length)"
+    assert page.ask(seen) == [2, 2]
+    page.ask("document.querySelector('.growing .opener').focus()")
+    page.ask("document.activeElement.click()")
+    page.ask("window.before = document.querySelector('.growing table')")
+    page.wait_for("document.querySelector('.growing table') !== window.before")  # drawn anew
+    first, second = page.ask(seen)
+    assert (first > 8, second) == (True, 2)
+    focused = "document.activeElement"
+    assert page.ask(f"{focused}.getAttribute('aria-label')").startswith("Details of 0")
+    assert page.ask(f"{focused}.getAttribute('aria-expanded')") == "true"
+
+
 def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
     page: WebPage, tmp_path: Path
 ) -> None:
@@ -1096,6 +1202,58 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
         page.wait_for("document.getElementById('quotas').innerText.includes('2.00 MiB/s')")
         page.ask("location.hash = '#cluster'")
         page.wait_for("document.querySelector('.health')?.innerText.includes('1 of 1')")
+        users_and_rules_are_those_of_the_commands(secure, page)
+
+
+def users_and_rules_are_those_of_the_commands(secure: Cluster, page: WebPage) -> None:
+    secure.command("users", "add", "alice", "--generate", "--iterations", "5000")
+    for words in (
+        "--allow-principal User:alice --consumer --topic orders --group billing",
+        "--deny-principal User:* --deny-host 10.0.0.1 --operation Write --topic o"
+        " --resource-pattern-type prefixed",
+        "--allow-principal User:bob --operation Describe --cluster",
+    ):
+        secure.command("acls", "--add", *words.split())
+    page.ask(
+        "[...document.querySelectorAll('nav a')].find((each) => each.hash === '#access').click()"
+    )
+    users = json.loads(secure.command("users", "list", "--json").stdout)
+    rules = json.loads(secure.command("acls", "--list", "--json").stdout)
+    wait_until(lambda: len(row_texts(page, "Access rules")) == len(rules), "the rules")
+    wanted = {
+        (each["principal"], f"{each['permission']} {each['operation']}".title().replace("_", ""))
+        for each in rules
+    }
+    assert {(row[0], row[1]) for row in row_texts(page, "Access rules")} == wanted
+    ways = {
+        each["user"]: "".join(
+            f"{key}, {count:,} iterations" for key, count in sorted(each["mechanisms"].items())
+        )
+        for each in users
+    }
+    shown = row_texts(page, "Users who log in by SCRAM")
+    assert {row[0].removesuffix(" super user"): row[1] for row in shown} == ways
+    assert [row[0] for row in shown if row[0].endswith(" super user")] == ["admin super user"]
+    assert page.ask("document.querySelector('.access .summary').innerText").endswith(
+        "Super users may do everything: User:admin. A resource without a rule is closed to all"
+        " others."
+    )
+    page.ask(
+        "(() => { const filter = document.getElementById('principal-filter'); filter.value = 'BOB';"
+        " filter.dispatchEvent(new Event('input')); })()"
+    )
+    wait_until(lambda: len(row_texts(page, "Access rules")) == 1, "the rule of bob alone")
+    assert page.ask("location.hash") == "#access?principal=BOB"
+    page.ask("document.querySelector('.access td details summary').click()")
+    line = page.ask("document.querySelector('.access td details code').textContent")
+    _, _, words = line.partition(" acls ")
+    secure.command("acls", *words.split(), "--force")
+    wait_until(lambda: row_texts(page, "Access rules") == [], "the rule to be gone")
+    assert [
+        each["principal"]
+        for each in json.loads(secure.command("acls", "list", "--json").stdout)
+        if each["principal"] == "User:bob"
+    ] == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

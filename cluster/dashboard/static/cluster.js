@@ -1,9 +1,8 @@
-// The view of the cluster: brokers, health, APIs, groups, events.
+// The view of the cluster: brokers, health, APIs, events.
 
 import { get } from "./api.js";
-import { el, fill, foldable, growingTable, program, setText } from "./dom.js";
+import { el, foldable, growingTable, program, refill, setText } from "./dom.js";
 import { count, duration, milliseconds as ms, moment, name, percent, perSecond, size } from "./format.js";
-import { groupLink } from "./groups.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
@@ -15,14 +14,13 @@ export function clusterView() {
   const who = el("p", { class: "soft who" });
   const brokers = growingTable("Brokers", ["Broker", ["State", false, true], ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
     ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], { phone: 10 });
-  const groups = part("Groups", ["Group", "Type", ["State", false, true], ["Members", true], ["Partitions", true], ["Lag", true, true]]);
   const pushed = part("Latency as clients see it",
     ["Client", "Software", ["Broker", true, true], ["API", false, true], ["Client's mean", true, true], ["Client's max", true], ["Broker's mean", true], ["All clients' p50", true], ["All clients' p99", true], ["Pushed", true]]);
   const apis = part("Requests by API", ["Broker", ["API", false, true], ["Requests/s", true], ["p50", true], ["p95", true], ["p99", true, true], ["Local p50", true], ["Local p99", true]]);
   const events = part("Events", ["Time", "Process", ["Event", false, true]]);
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers.root, groups.root, pushed.root, apis.root, events.root);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers.root, pushed.root, apis.root, events.root);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -63,13 +61,14 @@ export function clusterView() {
   function draw(found) {
     const told = new Map((found.brokers ?? []).map((each) => [each.id, each]));
     if (found.health) {
-      fill(health, Object.entries({
+      refill(health, Object.entries({
         "Controller": found.controller === null ? "none" : `broker ${found.controller}`,
         "Brokers serving": reading ? `${reading.health.brokers_serving} of ${reading.health.brokers}` : "-",
         "Under-replicated": mark(found.health.under_replicated),
         "Below min ISR": mark(found.health.under_min_isr),
         "Offline": mark(found.health.offline),
         "Topics": el("a", { href: addressOf("topics") }, count(found.health.topics)),
+        "Groups": el("a", { href: addressOf("groups") }, reading ? count(reading.groups.length + reading.groups_left_out) : "-"),
         "Partitions": count(found.health.partitions),
         "Open transactions": openTransactions(found.health),
         "Held back partitions": heldBack(found.health),
@@ -98,15 +97,7 @@ export function clusterView() {
         found.apis.length > 0 && "Time from a request's arrival to its response (TotalTimeMs), including waiting for replicas or, in a fetch, for data; local: time of the broker's thread (LocalTimeMs).",
         busiest.api ? `most ${busiest.api}, ${perSecond(busiest.requests_per_s)}/s on broker ${busiest.broker}` : "");
     }
-    drawGroups();
     drawEvents();
-  }
-
-  function drawGroups() {
-    const found = reading?.groups ?? [];
-    groups.draw(found.slice(0, ROWS).map((each) => [groupLink(each.group), each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
-      "No groups.", found.length > ROWS && `… and ${count(found.length - ROWS)} more: ${program} groups --list`,
-      found.length > 0 ? `${count(found.length)}, the largest lag ${count(Math.max(...found.map((each) => each.lag ?? 0)))}` : "none");
   }
 
   function drawEvents() {
@@ -140,14 +131,14 @@ function part(title, columns) {
 
 /** How many transactions are open, and for how long the oldest has been. */
 function openTransactions(health) {
-  const number = count(health.open_transactions);
-  return health.open_transactions ? withDetail(number, `the oldest for ${duration(health.oldest_transaction_ms)}`) : number;
+  const link = el("a", { href: addressOf("transactions") }, count(health.open_transactions));
+  return health.open_transactions ? withDetail(link, `the oldest for ${duration(health.oldest_transaction_ms)}`) : link;
 }
 
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
-  const link = el("a", { class: "link", href: addressOf("transactions"), title: "The transactions that hold them back" }, count(health.held_back));
+  const link = el("a", { href: addressOf("transactions"), title: "The transactions that hold them back" }, count(health.held_back));
   return withDetail(link, `up to ${count(health.held_back_records)} records`);
 }
 
