@@ -59,7 +59,7 @@ IS_BESIDE_ITS_HEADING = """[...document.querySelectorAll('.list td:not(:empty)')
 
 
 UNFOLD = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
-HEIGHT = "document.documentElement.scrollHeight"
+HEIGHT = "document.body.offsetHeight"
 PHONE_MAX = 2_500
 """The pixels that no view exceeds on a phone before something is opened."""
 
