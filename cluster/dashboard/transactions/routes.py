@@ -53,7 +53,10 @@ class _Routes:
     async def transactions(self, request: Request) -> Response:
         search = request.query_params.get("search", "")
         if not search:
-            return JSONResponse(await self._listed.get(), headers=NO_STORE)
+            listed = await self._listed.get()
+            if listed["problems"]:  # waiting for a broker that hung was no work: read again soon
+                self._listed.forget()
+            return JSONResponse(listed, headers=NO_STORE)
         found = await self._questions.run(lambda: self._source.transactions(search))
         return JSONResponse(found, headers=NO_STORE)
 

@@ -18,10 +18,11 @@ class Recorded:
     def __init__(self) -> None:
         self.ended: list[tuple[Any, ...]] = []
         self.readings = 0
+        self.problems: list[str] = []
 
     def transactions(self, search: str = "") -> dict[str, Any]:
         self.readings += 1
-        return {"search": search}
+        return {"search": search, "problems": self.problems}
 
     def explain(self, transactional_id: str) -> dict[str, Any]:
         if transactional_id == "gone":
@@ -54,8 +55,9 @@ def page(source: Recorded) -> Page:
 
 
 def test_transactions_are_listed_and_filtered_by_the_source(page: Page) -> None:
-    assert page.get("/api/transactions").json() == {"search": ""}
-    assert page.get("/api/transactions", params={"search": NASTY}).json() == {"search": NASTY}
+    assert page.get("/api/transactions").json()["search"] == ""
+    found = page.get("/api/transactions", params={"search": NASTY}).json()
+    assert found["search"] == NASTY
 
 
 def test_an_id_is_explained_or_refused_in_one_line(page: Page) -> None:
@@ -110,3 +112,10 @@ def test_a_change_is_seen_in_the_next_list(page: Page, source: Recorded) -> None
     post(page, "/api/transactions/terminate", {"transactional_id": "x"})
     page.get("/api/transactions")
     assert source.readings == 2
+
+
+def test_a_reading_that_a_broker_delayed_is_not_kept(page: Page, source: Recorded) -> None:
+    source.problems = ["Broker 1 does not answer."]
+    assert page.get("/api/transactions").json()["problems"] == source.problems
+    source.problems = []
+    assert page.get("/api/transactions").json()["problems"] == []
