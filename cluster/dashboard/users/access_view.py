@@ -14,7 +14,7 @@ from cluster.model.quotas import QuotaEntity
 USERS_MAX: Final = 100
 """Users in one response; if there are more, the first by name."""
 RULES_MAX: Final = 200
-"""Rules in one response; if there are more, the first by resource."""
+"""Rules in one response; if there are more, the first in that order."""
 
 
 @dataclass(slots=True)
@@ -28,6 +28,7 @@ class AccessFacts:
     users: Mapping[str, Iterations] = field(default_factory=dict)
     quotas: Collection[QuotaEntity] = ()
     rules: Sequence[AclBinding] = ()
+    """In the order of `acls --list`."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -38,7 +39,7 @@ def access_view(facts: AccessFacts, principal: str, resource: str, program: str)
     `program` is the launcher with its data directory, quoted for a shell.
     """
     users = [name for name in sorted(facts.users) if _has(USER_PREFIX + name, principal)]
-    rules = sorted(each for each in set(facts.rules) if _is_wanted(each, principal, resource))
+    rules = [each for each in facts.rules if _is_wanted(each, principal, resource)]
     limits = Counter(each.user for each in facts.quotas)
     granted = Counter(each.entry.principal for each in facts.rules)
     return {

@@ -99,4 +99,4 @@ def _add_quotas(facts: AccessFacts, client: SocketClient) -> None:
 
 def _add_rules(facts: AccessFacts, client: SocketClient) -> None:
     if facts.authorizer is not None or facts.problems:
-        facts.rules = describe_acls(client, AclFilter())
+        facts.rules = sorted(describe_acls(client, AclFilter()))
