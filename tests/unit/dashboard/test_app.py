@@ -122,6 +122,14 @@ def test_page_is_complete_and_loads_nothing_from_other_hosts(page: Page) -> None
         assert page.get(f"/static/{name}").status_code == 200
 
 
+@pytest.mark.parametrize("is_guarded", [False, True])
+def test_page_lists_access_only_where_clients_are_guarded(
+    sources: Recorded, is_guarded: bool
+) -> None:
+    app = make_app(sources, local_rules(), is_guarded=is_guarded)
+    assert ("data-guarded" in Page(app).get("/").text) == is_guarded
+
+
 @pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/now", "/api/nothing", "/api/client"])
 def test_every_answer_forbids_foreign_content(page: Page, path: str) -> None:
     headers = page.get(path).headers
