@@ -1171,8 +1171,9 @@ def test_no_view_is_long_on_a_phone(cluster: Cluster, page: WebPage, url: str) -
 
 def test_a_row_opens_on_a_phone_and_stays_open(page: WebPage, url: str) -> None:
     page.show(url + "#cluster", width=390, height=844)
-    page.wait_for("document.querySelectorAll('.growing tr.is-closed').length >= 2")
-    seen = "[...document.querySelectorAll('.growing tbody tr')].slice(0, 2).map((row) =>"
+    rows = "document.querySelector('.growing').querySelectorAll('tbody tr')"  # of brokers
+    page.wait_for(f"{rows}.length === 2")
+    seen = f"[...{rows}].map((row) =>"
     seen += " [...row.cells].filter((cell) => cell.offsetParent !== null).length)"
     assert page.ask(seen) == [2, 2]
     page.ask("document.querySelector('.growing .opener').focus()")
