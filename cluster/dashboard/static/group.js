@@ -34,10 +34,12 @@ export function groupPage({ parts: [group], options, setOptions }) {
   const chart = historyChart({ title: "Lag", note: "Records that the group has not consumed yet", text: records, height: () => CHART_PX });
   const ranges = el("fieldset", { class: "ranges" }, el("legend", { class: "hidden" }, "Range"), CHART_RANGES.map((each) => el("label", {},
     el("input", { type: "radio", name: "group-range", value: each.name, checked: each === range, onchange: () => choose(each) }), el("span", {}, each.text))));
+  const rangeBar = el("div", { class: "bar" }, ranges);
+  const reset = el("a", { class: "button", id: "reset-offsets", href: addressOf("groups", [group, "reset"]) }, "Reset offsets …");
   const root = el("section", { class: "one-group", "aria-labelledby": "group-title" },
     el("div", { class: "bar" }, el("h2", { id: "group-title" }, el("a", { href: addressOf("groups") }, "Groups"), " › ", el("span", {}, name(group))),
-      el("a", { class: "button", id: "reset-offsets", href: addressOf("groups", [group, "reset"]) }, "Reset offsets …")),
-    sentence, problem, facts, el("div", { class: "bar" }, ranges), chartProblem, chart.root, members, partitions, explained);
+      reset),
+    sentence, problem, facts, rangeBar, chartProblem, chart.root, members, partitions, explained);
 
   /** Calls `read` now and again after the time that it returns, while the page shows the group. */
   async function again(read, onProblem) {
@@ -54,11 +56,14 @@ export function groupPage({ parts: [group], options, setOptions }) {
   }
 
   function complain(message) {
-    setText(problem, `${message.charAt(0).toUpperCase()}${message.slice(1)}`);
-    problem.hidden = message === "";
-    if (message !== "" && !isDescribed) fill(members);
-    // What is not told any more stays, but it is not new.
-    root.dataset.old = String(message !== "");
+    const isWrong = message !== "";
+    setText(problem, isWrong ? `${message.charAt(0).toUpperCase()}${message.slice(1)}${isDescribed ? "; below is what was known last" : ""}.` : "");
+    problem.hidden = !isWrong;
+    const isUnknown = isWrong && !isDescribed;
+    if (isUnknown) fill(members);
+    if (chart.root.hidden === isUnknown) return;
+    for (const each of [reset, rangeBar, chart.root]) each.hidden = isUnknown;
+    chart.resize();
   }
 
   async function describe() {
