@@ -75,14 +75,19 @@ export function rowsTable({ caption, columns, keyOf, sort, isReversed = false, o
     const keys = new Set(wanted.map(keyOf));
     const focused = document.activeElement;
     const free = [];
+    let passed = null;  // the row with the focus, if it is above those in sight
     for (const [key, row] of drawn) {
-      if (keys.has(key) || row.element.contains(focused)) continue;
+      if (keys.has(key)) continue;
+      if (row.element.contains(focused)) {
+        if (row.at < range.first) passed = row.element;
+        continue;
+      }
       drawn.delete(key);
       row.element.remove();
       free.push(row);
     }
     // Rows are in the document in their order: the Tab key and screen readers follow it.
-    let next = body.firstElementChild;
+    let next = passed === null ? body.firstElementChild : passed.nextElementSibling;
     wanted.forEach((item, at) => {
       const key = keyOf(item);
       const row = drawn.get(key) ?? free.pop() ?? newRow();
