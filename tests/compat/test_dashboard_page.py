@@ -1307,7 +1307,11 @@ def test_axe_finds_no_accessibility_violation(
         )
         wrong |= {view: found} if found else {}
         page.screenshot(tmp_path / f"{re.sub('[^a-z]+', '-', view)}.png")
+        dialog = page.ask("document.querySelector('dialog[open]') ? location.hash : ''")
         page.ask("document.querySelector('dialog[open]')?.close()")
+        page.wait_for(
+            f"location.hash !== {json.dumps(dialog)}"
+        )  # it goes back, which takes a while
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
         heights = page.ask(
             "[...document.querySelectorAll('.client [role=cell]')].map((cell) => cell.offsetHeight)"
