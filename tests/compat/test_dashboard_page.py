@@ -1281,6 +1281,8 @@ def test_axe_finds_no_accessibility_violation(
         "home": "document.querySelectorAll('.home canvas').length === 6"
         " && document.querySelectorAll('.events li').length > 1",
         "clients": "document.querySelector('[data-client=payments]')",
+        "transactions": "document.querySelector('main .summary')?.innerText.includes('held back')",
+        "access": "document.querySelector('main .summary')?.innerText.includes('no authorizer')",
         "cluster": "document.querySelectorAll('main table').length >= 3",
         "capacity": "document.querySelector('main .command')",
         "topics": "document.querySelector('[data-key]')",
