@@ -16,7 +16,7 @@ import pytest
 
 from tests.compat.web_browser import web_page
 
-ROWS: Final = "main table tbody tr"
+ROWS: Final = "main tbody tr, main [role=row] + [role=row], main canvas"
 SECONDS: Final = 5
 
 
@@ -31,7 +31,7 @@ def main() -> None:
 
 def in_a_browser(url: str, rows: str = ROWS, width: int = 1400) -> str:
     """Two lines: how the page loads, and how it scrolls."""
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         try:
             with web_page(Path(profile)) as page:
                 page.show(url, width=width)
