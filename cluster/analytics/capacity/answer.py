@@ -31,7 +31,7 @@ def behind(report: CapacityReport) -> str:
     verdicts = [each.verdict for each in report.lags.groups]
     unknown = verdicts.count("unknown")
     if unknown == len(verdicts):
-        return "not yet known" if verdicts else "there are no groups"
+        return "not yet known" if verdicts else "no group is known"
     told = f"{verdicts.count('falls behind'):,} of {len(verdicts) - unknown:,}"
     return f"{told}; {unknown:,} more not yet known" if unknown else told
 

@@ -16,6 +16,7 @@ from cluster.analytics.reports.svg_shapes import (
     end_labels,
     line,
     marks,
+    text,
     value_axis,
 )
 from cluster.model.printable import one_line
@@ -82,6 +83,7 @@ def plot(series: Series, events: Events) -> Plot:
         *_event_marks(scale, events.rows),
     ]
     paths = []
+    labels: dict[_Panel, list[tuple[str, str, float]]] = {}
     for at, row in enumerate(rows):
         known = [
             (start_s, row.panel.y(value))
@@ -93,8 +95,13 @@ def plot(series: Series, events: Events) -> Plot:
         middles = [(scale.percent(start_s + series.step_s / 2), y) for start_s, y in known]
         shapes += marks(row.line, at, len(rows), middles)
         if known:
-            label = (row.line.kind, row.name.removesuffix(" of Produce"), known[-1][1])
-            shapes += end_labels([label], row.panel.top, row.panel.top + row.panel.height)
+            name = row.name.removesuffix(" of Produce")
+            labels.setdefault(row.panel, []).append((row.line.kind, name, known[-1][1]))
+    for panel in (rates_panel, p99_panel):
+        if panel in labels:
+            shapes += end_labels(labels[panel], panel.top, panel.top + panel.height)
+        else:
+            shapes.append(text("tick", "middle", "50%", panel.top + panel.height / 2, "no data"))
     data: dict[str, Any] = {
         "title": "Throughput and events",
         "first": series.start_s[0],

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
+from cluster.analytics.capacity import throughput_plot
 from cluster.analytics.capacity.disks import disks
 from cluster.analytics.capacity.growth import busy_hours, growth
 from cluster.analytics.capacity.headroom import headroom
@@ -14,8 +15,9 @@ from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.lags import lags
 from cluster.analytics.capacity.latencies import latencies
 from cluster.analytics.capacity.page import page
-from cluster.analytics.capacity.report import CapacityReport, events, report
+from cluster.analytics.capacity.report import CapacityReport, Events, events, report
 from cluster.analytics.capacity.topics import topics
+from cluster.analytics.reports.svg_shapes import LABEL_HEIGHT
 from cluster.analytics.windows.kinds import BROKER, EVENT, LAG, LATENCY, QUOTA, TOPIC
 from cluster.tools.capacity.report_text import report_text
 from tests.support.capacity_history import (
@@ -31,6 +33,7 @@ from tests.support.capacity_history import (
 )
 
 WEEK = Truth()
+NO_EVENTS = Events([], 0, "")
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +214,15 @@ def test_series_have_gaps_where_there_are_no_records() -> None:
     found = report(history({BROKER: rows})).series
     known = [rate is not None for rate in found.bytes_in_per_s]
     assert known == [True] * 6 + [False] * 18 + [True] * 6
+
+
+def test_names_of_equal_lines_of_throughput_do_not_touch() -> None:
+    rows = list(Truth(days=0.25, fan_out=1.0).broker_rows())
+    shapes = throughput_plot.plot(report(history({BROKER: rows})).series, NO_EVENTS).shapes
+    heights = [float(each.attributes["y"]) for each in shapes if "end" in each.attributes["class"]]
+    assert len(heights) == 2, "of bytes in and bytes out"
+    assert abs(heights[0] - heights[1]) == pytest.approx(LABEL_HEIGHT)
+    assert "no data" in [each.text for each in shapes], "of the p99"
 
 
 # -- little history -----------------------------------------------------------------------------
