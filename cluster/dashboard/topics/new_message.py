@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from cluster.client.partitioner import partition_of
 from cluster.dashboard.http_requests import BadRequest
+from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
 from cluster.records.builder import NewRecord, build_batch
 
 
@@ -40,7 +41,7 @@ def new_message(body: dict[str, Any]) -> NewMessage:
     """The message in a request's object. Raises BadRequest."""
     topic, key, value = body.get("topic"), body.get("key"), body.get("value")
     headers, partition = body.get("headers", []), body.get("partition")
-    if not isinstance(topic, str) or not topic:
+    if not isinstance(topic, str) or not 0 < len(topic) <= TOPIC_NAME_LENGTH_MAX:
         raise BadRequest("`topic` is the name of a topic")
     if not all(each is None or isinstance(each, str) for each in (key, value)):
         raise BadRequest("`key` and `value` are texts or null")

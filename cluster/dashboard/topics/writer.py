@@ -25,6 +25,10 @@ _PATIENCE_S: Final = 5.0
 _TRY_AGAIN_S: Final = 0.2
 _MOVING: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.leader_not_available})
 """Answers to a message that was not written: the next leader may take it."""
+_APPENDED: Final = frozenset(
+    {ErrorCode.not_enough_replicas_after_append, ErrorCode.request_timed_out}
+)
+"""Answers to a message that the leader has, and other replicas may not."""
 
 
 def write_message(files: DataDir, addresses: Mapping[int, Address], message: NewMessage) -> Json:
@@ -106,6 +110,6 @@ def _send(client: SocketClient, message: NewMessage, partition: int) -> Answer:
 
 def _refusal(message: NewMessage, partition: int, answer: Answer) -> str:
     why = reason_of(Refused(answer.error_code, answer.message))
-    is_written = answer.error_code is ErrorCode.not_enough_replicas_after_append
+    is_written = answer.error_code in _APPENDED
     verb = "written, but not acknowledged by enough replicas" if is_written else "not written"
     return f"{verb}: {message.topic}-{partition}: {why}"

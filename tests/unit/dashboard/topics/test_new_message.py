@@ -91,6 +91,7 @@ def test_a_message_is_read_from_a_request() -> None:
     "changes",
     [
         {"topic": ""},
+        {"topic": "t" * 250},
         {"topic": 5},
         {"key": 5},
         {"value": ["v"]},
