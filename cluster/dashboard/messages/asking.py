@@ -115,7 +115,8 @@ def start_of(text: str) -> Start:
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:
             time = time.replace(tzinfo=UTC)
-        return Start("time", round(time.timestamp() * 1000))
+        # To a broker, a negative time is the name of an offset: the first, or the end.
+        return Start("time", max(0, round(time.timestamp() * 1000)))
     except (ValueError, OverflowError):
         raise InvalidQuestion(
             "from",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from cluster.client.fetch_requests import Fetched
-from cluster.dashboard.messages.batches import Batch, Message, batches_in
+from cluster.dashboard.messages.batches import DAMAGED, Batch, Message, batches_in
 from cluster.dashboard.messages.budget import Budget
 from cluster.model.errors import Refused
 from cluster.records.batch import CODEC_MASK
@@ -102,12 +102,13 @@ class OnwardLane:
         before = self._position
         for batch in batches:
             for message in batch.messages():
-                if message.offset < self._position:
+                is_damaged = message.kind == DAMAGED  # what it hides is from its offset to the end
+                if message.offset < self._position and not is_damaged:
                     continue
                 if message.offset >= self._end:
                     self._position = self._end
                     return True
-                self._position = message.offset + 1
+                self._position = min(batch.end, self._end) if is_damaged else message.offset + 1
                 _count(message, wants, self.found, budget)
                 if len(self.found) >= self._limit or _is_over(budget):
                     return True

@@ -39,13 +39,16 @@ class MessageReader:
         budget = self._budget()
         with self._log(question.topic, budget, is_committed_only=question.is_committed_only) as log:
             numbers = _chosen(question, log.partitions)
-            ranges = log.ranges(numbers)
+            known = log.ranges(numbers)
+            begin = _begin(question, known, log)
+            ends = log.high_watermarks(known) if question.is_committed_only else {}
+            # A leader may have been lost since it told the range.
+            ranges = {number: each for number, each in known.items() if number not in log.failed}
             failed = {number: why for number, why in log.failed.items() if number in numbers}
             if not ranges:
                 raise UserError(" ".join(rows.failures(failed)))
-            lanes, notes = _lanes(question, ranges, _begin(question, ranges, log))
-            if question.is_committed_only:
-                notes += rows.open_transactions(ranges, log.high_watermarks(ranges))
+            lanes, notes = _lanes(question, ranges, begin)
+            notes += rows.open_transactions(ranges, ends)
             edge = {lane.partition: lane.resume for lane in lanes}
             found = read_page(
                 log,
@@ -62,15 +65,20 @@ class MessageReader:
         """One record. Raises UserError."""
         budget = self._budget()
         with self._log(topic, budget, is_committed_only=False) as log:
-            question = _only(topic, partition, offset)
-            ranges = log.ranges(_chosen(question, log.partitions))
+            ranges = log.ranges(_chosen(_only(topic, partition, offset), log.partitions))
             if not ranges:
                 raise UserError(" ".join(rows.failures({partition: log.failed[partition]})))
-            _begin(question, ranges, log)
-            lane = OnwardLane(partition, offset, min(offset + 1, ranges[partition].end), 1)
+            known = ranges[partition]
+            _check_offset(topic, partition, offset, known, last=known.end - 1)
+            lane = OnwardLane(partition, offset, offset + 1, 1)
             found = read_page(log, [lane], lambda _: True, budget, limit=1, is_backward=False)
         if found.failed:
             raise UserError(" ".join(rows.failures(found.failed)))
+        if not found.messages and found.stopped is not None:
+            raise UserError(
+                f"offset {offset} of partition {partition} was not reached within {found.stopped}:"
+                " read again"
+            )
         if not found.messages:
             raise UserError(
                 f"partition {partition} of {one_line(topic)} has no record at offset {offset}:"
@@ -141,13 +149,13 @@ def _begin(question: Question, ranges: Mapping[int, Range], log: TopicLog) -> di
             }
         case Start("offset", offset):
             for number, each in ranges.items():
-                _check_offset(question.topic, number, offset, each)
+                _check_offset(question.topic, number, offset, each, last=each.end)
             return dict.fromkeys(ranges, offset)
     return {number: each.start for number, each in ranges.items()}
 
 
-def _check_offset(topic: str, number: int, offset: int, known: Range) -> None:
-    if known.start <= offset <= known.end:
+def _check_offset(topic: str, number: int, offset: int, known: Range, *, last: int) -> None:
+    if known.start <= offset <= last:
         return
     held = f"holds offsets {known.start} to {known.end - 1}"
     if known.start == known.end:

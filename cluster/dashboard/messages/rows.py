@@ -9,7 +9,12 @@ from typing import Any, Final
 from cluster.dashboard.messages.asking import Cursor, Question, cursor_text
 from cluster.dashboard.messages.batches import Message
 from cluster.dashboard.messages.paging import Page, Range
-from cluster.dashboard.messages.shown import listed, whole
+from cluster.dashboard.messages.shown import (
+    LISTED_MAX_CHARACTERS,
+    LISTED_MAX_HEADERS,
+    listed,
+    whole,
+)
 from cluster.model.errors import Refused
 from cluster.records.batch import NO_TIMESTAMP, BatchHeader
 
@@ -72,7 +77,11 @@ def _row(message: Message, key: Json, value: Json) -> Json:
         "problem": message.problem,
         "key": key,
         "value": value,
-        "headers": [[name, listed(data)] for name, data in message.headers],
+        "headers": [
+            [name[:LISTED_MAX_CHARACTERS], listed(data)]
+            for name, data in message.headers[:LISTED_MAX_HEADERS]
+        ],
+        "header_count": len(message.headers),
         "size": message.size_bytes,
         "batch": _batch(header),
         "producer": _producer(header, message.offset),

@@ -29,7 +29,13 @@ FETCH_MAX_BYTES: Final = 1024 * 1024
 PARTITION_MAX_BYTES: Final = 128 * 1024
 _NO_REPLICA: Final = -1
 _NO_WAIT: Final = timedelta(0)
-_GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
+_GONE: Final = frozenset(
+    {
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.invalid_topic_exception,
+    }
+)
 _MOVING: Final = frozenset(
     {
         ErrorCode.not_leader_or_follower,
@@ -114,6 +120,8 @@ class TopicLog:
         self._names = {address: f"broker {number}" for number, address in brokers.items()}
         (topic,) = told.topics
         self._check(topic.error_code)
+        if topic.error_code is not ErrorCode.none:
+            raise UserError(f"the broker refuses: {_words(topic.error_code)}")
         for each in topic.partitions:
             leader = brokers.get(each.leader_id)
             if leader is None:
@@ -165,7 +173,6 @@ class TopicLog:
     def fetch(self, offsets: Mapping[int, int]) -> Round:
         """Send one round of requests, see `paging.Source`."""
         self._round += 1
-        before = {*self.failed}
         answers: dict[int, Fetched] = {}
         waiting = sorted(offsets, key=lambda number: self._turns.get(number, 0))
         for address, numbers in self._by_leader(waiting).items():
@@ -184,9 +191,7 @@ class TopicLog:
                     answers[each.partition] = each
                     if each.records:
                         self._turns[each.partition] = self._round
-        return Round(
-            answers, {number: why for number, why in self.failed.items() if number not in before}
-        )
+        return Round(answers, {each: self.failed[each] for each in offsets if each in self.failed})
 
     def _by_leader(self, partitions: Iterable[int]) -> dict[Address, list[int]]:
         found: dict[Address, list[int]] = {}
@@ -223,6 +228,7 @@ class TopicLog:
             self.failed[partition] = "its first records were deleted meanwhile: read again"
         elif code is not ErrorCode.none:
             self._check(code)
+            self.failed[partition] = f"its leader refuses: {_words(code)}"
         return code is ErrorCode.none
 
     def _check(self, code: ErrorCode) -> None:
@@ -230,10 +236,10 @@ class TopicLog:
             raise self._refusals.denied(self._topic)
         if code in _GONE:
             raise self._refusals.gone(self._topic)
-        if code is ErrorCode.invalid_topic_exception:
-            raise self._refusals.gone(self._topic)
-        if code is not ErrorCode.none:
-            raise UserError(f"the broker refuses: {code.name.replace('_', ' ')}")
+
+
+def _words(code: ErrorCode) -> str:
+    return code.name.replace("_", " ")
 
 
 def _fetched(client: SocketClient, body: bytes) -> list[Fetched]:

@@ -231,7 +231,8 @@ function open(topic, message, inside) {
     part("Value", "value", where, message.value),
     part("Key", "key", where, message.key),
     message.headers.length > 0 && el("div", { class: "part" }, el("h3", {}, "Headers"),
-      el("dl", { class: "headers" }, message.headers.map(([key, value]) => [el("dt", {}, name(key, 200)), el("dd", {}, content(value))]))),
+      el("dl", { class: "headers" }, message.headers.map(([key, value]) => [el("dt", {}, name(key, 200)), el("dd", {}, content(value))])),
+      message.header_count > message.headers.length && el("p", { class: "soft" }, `… and ${count(message.header_count - message.headers.length)} more headers.`)),
     dl,
     el("p", {}, el("a", { href: addressOf("topics", [topic, "messages"], { partition: message.partition, from: message.offset }) }, "Read from this offset")));
 }
@@ -243,14 +244,16 @@ function part(title, field, where, listed) {
   const about = el("span", { class: "soft" });
   const bar = el("span", { class: "controls" });
   const has = listed.size > 0;
+  let pending = null;  // what is being read: an earlier answer may come later
 
   async function load(as) {
+    const mine = pending = {};
     setText(told, "");
     try {
       const found = await get("api/messages/one", { ...where, as });
-      draw(found[field], as);
+      if (pending === mine) draw(found[field], as);
     } catch (problem) {
-      setText(told, sentence(problem.message));
+      if (pending === mine) setText(told, sentence(problem.message));
     }
   }
 

@@ -36,6 +36,8 @@ def test_a_question_without_choices_is_for_the_newest_of_all_partitions() -> Non
         ("2026-01-31T18:00Z", Start("time", 1_769_882_400_000)),
         ("2026-01-31T18:00", Start("time", 1_769_882_400_000)),
         ("2026-01-31T19:00:00.5+01:00", Start("time", 1_769_882_400_500)),
+        ("1969-12-31T23:59:59.999Z", Start("time", 0)),
+        ("0001-01-01T00:00", Start("time", 0)),
     ],
 )
 def test_start(text: str, start: Start) -> None:

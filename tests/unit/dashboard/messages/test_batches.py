@@ -40,6 +40,14 @@ def test_every_codec_is_decoded(codec: Compression) -> None:
     assert found[0].size_bytes == 1 + 100 + 3
 
 
+def test_a_row_has_the_first_of_many_headers() -> None:
+    headers = tuple((f"h{number}" + "x" * 3_000, b"") for number in range(10_000))
+    (found,) = messages(bytes(build_batch([NewRecord(b"v", headers=headers)])))
+    shown = row(found)
+    assert (len(shown["headers"]), shown["header_count"]) == (50, 10_000)
+    assert len(shown["headers"][0][0]) == 2_000
+
+
 def test_aborted_records_are_hidden_from_readers_of_committed_ones() -> None:
     log = (
         batch(0, b"a", producer=1, tx=True),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -202,6 +203,26 @@ def test_a_partition_that_cannot_be_read_does_not_stop_the_others() -> None:
     assert places(page) == [(1, 0)]
     assert page.failed == {0: "no answer"}
     assert page.resume == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize("offset", [4, 6, 7])
+def test_a_damaged_batch_is_shown_once_from_an_offset_within_it(offset: int) -> None:
+    run = [Record(each, 0, None, b"x") for each in range(4, 8)]
+    content = bytearray(batch_at_offsets(run))
+    content[-1] ^= 1
+
+    class OneDamaged:
+        def fetch(self, offsets: Mapping[int, int]) -> Round:
+            records = memoryview(bytes(content) if offsets[0] < 8 else b"")
+            return Round({0: Fetched(0, ErrorCode.none, (), records)})
+
+    def page(start: int) -> Page:
+        lanes: list[Lane] = [OnwardLane(0, start, 9, 1)]
+        return read_page(OneDamaged(), lanes, is_wanted, endless(), limit=1, is_backward=False)
+
+    first = page(offset)
+    assert [(each.kind, each.offset) for each in first.messages] == [("damaged", 4)]
+    assert page(first.resume[0]).messages == []
 
 
 def test_bytes_that_are_no_batch_are_a_failure_of_the_partition() -> None:

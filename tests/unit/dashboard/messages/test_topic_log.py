@@ -26,6 +26,8 @@ class Brokers:
         self.topic_error = ErrorCode.none
         self.errors: dict[int, ErrorCode] = {}
         self.silent: set[int] = set()
+        self.lost_at: set[tuple[int, int]] = set()
+        """Brokers with the times that they are asked for when their connections are lost."""
         self.room = 10
         """Partitions in one answer to a fetch."""
         self.fetched: list[list[int]] = []
@@ -36,7 +38,7 @@ class Brokers:
         (_, port), *_ = addresses
         if port in self.silent:
             raise UserError(f"cannot connect to b:{port} (timed out)")
-        return cast(SocketClient, Connection(self))
+        return cast(SocketClient, Connection(self, port))
 
     def denied(self, topic: str) -> UserError:
         return UserError(f"{topic} is denied")
@@ -46,8 +48,9 @@ class Brokers:
 
 
 class Connection:
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, broker: int) -> None:
         self._brokers = brokers
+        self._broker = broker
         self._asked = b""
 
     def __enter__(self) -> "Connection":
@@ -74,6 +77,10 @@ class Connection:
             nodes = [SimpleNamespace(node_id=each, host="b", port=each) for each in (7, 8)]
             return SimpleNamespace(topics=(told,), brokers=nodes)
         (topic,) = request.topics
+        if any(
+            (self._broker, each.timestamp) in self._brokers.lost_at for each in topic.partitions
+        ):
+            raise UserError(f"lost the broker at b:{self._broker}")
         answers = [
             SimpleNamespace(
                 partition_index=each.partition_index,
@@ -136,7 +143,6 @@ def test_offsets_are_asked_of_each_leader(brokers: Brokers) -> None:
         (ErrorCode.topic_authorization_failed, "orders is denied"),
         (ErrorCode.unknown_topic_or_partition, "there is no topic orders"),
         (ErrorCode.invalid_topic_exception, "there is no topic orders"),
-        (ErrorCode.kafka_storage_error, "the broker refuses: kafka storage error"),
     ],
 )
 def test_a_topic_that_cannot_be_read_is_refused_in_words(
@@ -168,6 +174,24 @@ def test_a_partition_that_cannot_be_read_leaves_the_others(
         answers, failed = log.fetch({0: 10, 1: 10, 2: 10})
     assert sorted(answers) == [1, 2]
     assert failed == {0: words}
+
+
+def test_a_partition_whose_leader_refuses_it_leaves_the_others(brokers: Brokers) -> None:
+    brokers.errors[0] = ErrorCode.kafka_storage_error
+    with log_of(brokers) as log:
+        assert sorted(log.ranges([0, 1, 2])) == [1, 2]
+        assert log.failed[0] == "its leader refuses: kafka storage error"
+
+
+def test_a_partition_that_failed_before_a_round_fails_in_it(brokers: Brokers) -> None:
+    """Else a page would ask for it until the time is over."""
+    with log_of(brokers) as log:
+        log.ranges([0, 1])
+        brokers.lost_at.add((8, 5))
+        log.offsets_at([0, 1], 5)
+        answers, failed = log.fetch({0: 10, 1: 10})
+    assert sorted(answers) == [0]
+    assert failed == {1: "its leader, broker 8, does not answer: lost the broker at b:8"}
 
 
 def test_a_silent_leader_is_named_and_asked_once(brokers: Brokers) -> None:
