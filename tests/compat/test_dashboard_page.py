@@ -470,7 +470,7 @@ def test_views_and_dialogs_have_addresses_and_back_leaves_them(page: WebPage, ur
     page.show(url + address)
     wait_for_address(name, False, address)
     page.wait_for("document.querySelector('.problem')?.innerText.includes('no topic 50 %')")
-    page.ask("document.querySelector('.above a').click()")
+    page.ask("document.querySelector('.trail a').click()")
     wait_for_address("Topics", False, "#topics")
     page.wait_for(f"Boolean(document.querySelector('[data-key={TOPIC}]'))")
     page.ask(f"document.querySelector('[data-key={TOPIC}]').click()")
@@ -947,6 +947,7 @@ def test_messages_are_text_and_can_be_seen_whole(
         (b"exact", b'{"id": 9223372036854775807, "price": 1.10, "half": "\\ud800"}'),
         (b"\xff\x00", b"\xed\xa0\x80"),
         (b"long", b"<b>x</b>" * 125_000),
+        (b"bytes", bytes(range(128, 228))),
     ]
     for key, value in records:
         producer.produce("odd", value, key=key, headers=[(NASTY[0], NASTY[0].encode()), ("", None)])
@@ -959,6 +960,7 @@ def test_messages_are_text_and_can_be_seen_whole(
         ["null", "(empty)"],
         ["(empty)", "null"],
     ]
+    assert rows[7][4] == f"{bytes(range(128, 192)).hex(' ')} …"  # as much as a row has room for
 
     def opened(offset: int) -> str:
         """A message, whose summary is pressed by keyboard."""

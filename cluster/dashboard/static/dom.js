@@ -45,6 +45,12 @@ export function refill(element, ...children) {
   return element;
 }
 
+/** The heading of a page beneath a view: [text, address] of each page above it, then its own name. */
+export function trail(id, above, own) {
+  const step = ([text, href]) => [el("a", { href }, text), " ", el("span", { class: "soft", "aria-hidden": "true" }, "›"), " "];
+  return el("h2", { id, class: "trail" }, above.map(step), el("span", {}, own));
+}
+
 /** Sets a text if it has changed: an unchanged one keeps a reader's selection and costs nothing. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

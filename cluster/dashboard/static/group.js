@@ -1,7 +1,7 @@
 // One group: its members and partitions, its lag over time, and why it rebalances.
 
 import { get } from "./api.js";
-import { command, el, fill, refill, setText, table } from "./dom.js";
+import { command, el, fill, refill, setText, table, trail } from "./dom.js";
 import { count, name, perSecond } from "./format.js";
 import { memberCount, narrow, statePill } from "./groups.js";
 import { historyChart } from "./history_chart.js";
@@ -37,7 +37,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
   const rangeBar = el("div", { class: "bar" }, ranges);
   const reset = el("a", { class: "button", id: "reset-offsets", href: addressOf("groups", [group, "reset"]) }, "Reset offsets …");
   const root = el("section", { class: "one-group", "aria-labelledby": "group-title" },
-    el("div", { class: "bar" }, el("h2", { id: "group-title" }, el("a", { href: addressOf("groups") }, "Groups"), " › ", el("span", {}, name(group))),
+    el("div", { class: "bar" }, trail("group-title", [["Groups", addressOf("groups")]], name(group, 249)),
       reset),
     sentence, problem, facts, rangeBar, chartProblem, chart.root, members, partitions, explained);
 

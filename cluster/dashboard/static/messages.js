@@ -1,7 +1,7 @@
 // The messages of a topic: read when asked for, a page at a time. What a user asks for is in the address.
 
 import { get } from "./api.js";
-import { el, fill, setText } from "./dom.js";
+import { el, fill, setText, trail } from "./dom.js";
 import { count, moment, name, size } from "./format.js";
 import { content } from "./message_value.js";
 import { addressOf } from "./router.js";
@@ -10,6 +10,7 @@ const STARTS = [["newest", "Newest"], ["beginning", "Beginning"], ["offset", "Of
 const MATCHES = [["any", "anywhere"], ["key", "in keys"], ["value", "in values"], ["headers", "in headers"]];
 const LIMITS = ["20", "50", "100", "200"];
 const ASKED = ["partition", "from", "filter", "match", "isolation", "limit", "before", "after"];
+const LISTED_BYTES = 64;
 const LOADED_AT_ONCE = 128 * 1024;
 const KINDS = { commit: "Commit of a transaction", abort: "Abort of a transaction", control: "Control record", damaged: "Damaged batch" };
 const DATE_MAX_MS = 8.64e15;
@@ -24,8 +25,7 @@ export function messagesPage({ parts: [topic], options, setOptions }) {
     ["Partition", "Offset", "Time", "Key", "Value", "Size"].map((head) => el("span", {}, head))), list, pagers[1].root);
   const asking = form(Object.fromEntries(options), (chosen) => read(chosen));
   const root = el("section", { class: "message-page", "aria-labelledby": "messages-title" },
-    el("div", { class: "bar" }, el("h2", { id: "messages-title" }, "Messages of ",
-      el("a", { href: addressOf("topics", [topic]) }, name(topic)))),
+    trail("messages-title", [["Topics", addressOf("topics")], [name(topic, 249), addressOf("topics", [topic])]], "Messages"),
     asking.root, told, notes, pagers[0].root, place);
   let pending = null;  // what is being read
 
@@ -210,9 +210,12 @@ function exact(timestamp) {
 
 function oneLine({ kind, text, size: bytes }) {
   if (kind === "null" || kind === "empty") return el("span", { class: "soft" }, kind === "null" ? "null" : "(empty)");
-  if (kind === "binary") return el("code", {}, text.slice(10, 33).trim(), bytes > 8 && " …");
+  if (kind === "binary") return el("code", {}, firstBytes(text), bytes > LISTED_BYTES && " …");
   return name(text.slice(0, 400).replace(/\s+/g, " "), 300);
 }
+
+/** Of a dump: each line has its offset, up to 16 bytes in hex, and what is printable of them. */
+const firstBytes = (dump) => dump.split("\n", LISTED_BYTES / 16).map((line) => line.slice(10, 58).trim().replace("  ", " ")).join(" ");
 
 function open(topic, message, inside) {
   const where = { topic, partition: message.partition, offset: message.offset };

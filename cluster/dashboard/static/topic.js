@@ -1,7 +1,7 @@
 // One topic: its partitions with their offsets, its consumers and configs.
 
 import { get, mayChange } from "./api.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { command, el, fill, setText, table, trail } from "./dom.js";
 import { count, name, perSecond, size } from "./format.js";
 import { addressOf } from "./router.js";
 import { rowsTable } from "./rows.js";
@@ -48,7 +48,7 @@ export function topicPage({ parts: [topic], options, setOptions }) {
     groups, configs);
   const waiting = el("p", { class: "empty" }, "Reading …");
   const root = el("section", { class: "topic", "aria-labelledby": "topic-title" },
-    el("p", { class: "above" }, el("a", { href: addressOf("topics") }, "Topics")), el("h2", { id: "topic-title", title: topic }, name(topic, 120)), problem, waiting, content);
+    trail("topic-title", [["Topics", addressOf("topics")]], name(topic, 249)), problem, waiting, content);
 
   async function ask() {
     if (!isOpen) return;
