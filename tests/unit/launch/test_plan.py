@@ -15,6 +15,7 @@ from cluster.launch.options import StartOptions
 from cluster.launch.plan import make_plan
 from cluster.launch.start import start
 from cluster.model.errors import UserError
+from cluster.runtime.ports import free_ports
 from cluster.runtime.tls_context import server_context
 from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.supervisor.dead_sessions import registry_hosts
@@ -654,10 +655,11 @@ def test_start_with_acls_warns_of_an_open_registry_of_others(tmp_path, more, mis
 
 
 def test_brokers_have_the_ids_of_the_command_line(tmp_path, settings_of_brokers):
-    plan = make_plan(options(tmp_path, broker_ids="5,1", port=17_000), NO_NOTE)
+    base = free_ports(8)
+    plan = make_plan(options(tmp_path, broker_ids="5,1", port=base), NO_NOTE)
     assert [(each.name, each.broker_id, each.port) for each in plan.brokers] == [
-        ("broker-1", 1, 17_000),
-        ("broker-5", 5, 17_001),
+        ("broker-1", 1, base),
+        ("broker-5", 5, base + 1),
     ]
     seen = settings_of_brokers(plan)
     assert [each[keys.BROKER_ID] for each in seen] == [1, 5]
@@ -668,12 +670,13 @@ def test_brokers_have_the_ids_of_the_command_line(tmp_path, settings_of_brokers)
 
 
 def test_a_broker_keeps_its_port_when_another_one_is_gone(tmp_path):
+    base = free_ports(8)
     known = [{"id": 0, "slot": 0}, {"id": 2, "slot": 2}]
     write_state(DataDir(tmp_path).state_file, {"brokers": known})
-    plan = make_plan(options(tmp_path, port=17_000), NO_NOTE)
+    plan = make_plan(options(tmp_path, port=base), NO_NOTE)
     assert [(each.broker_id, each.port, each.slot) for each in plan.brokers] == [
-        (0, 17_000, 0),
-        (2, 17_002, 2),
+        (0, base, 0),
+        (2, base + 2, 2),
     ]
 
 
@@ -684,13 +687,14 @@ def grown(plan, broker, rack=None):
 def test_a_broker_is_added_with_the_ports_directories_and_rack_that_a_start_would_choose(
     tmp_path, settings_of_brokers
 ):
-    given = {"brokers": 2, "port": 17_000, "log_dirs": "a,b", "racks": "x,y"}
+    base = free_ports(8)
+    given = {"brokers": 2, "port": base, "log_dirs": "a,b", "racks": "x,y"}
     plan = make_plan(options(tmp_path, **given), NO_NOTE)
     added = grown(plan, 7)
-    assert (added.name, added.broker_id, added.slot, added.port) == ("broker-7", 7, 2, 17_002)
+    assert (added.name, added.broker_id, added.slot, added.port) == ("broker-7", 7, 2, base + 2)
     assert added.rack == "x"
     plan = replace(plan, brokers=(plan.brokers[1], added))
-    assert [grown(plan, 8, "z").port, grown(plan, 8, "z").rack] == [17_000, "z"]
+    assert [grown(plan, 8, "z").port, grown(plan, 8, "z").rack] == [base, "z"]
     assert grown(plan, 8, "").rack is None
     seen = settings_of_brokers(plan)
     assert seen[1][keys.LOG_DIRS] == (str(tmp_path / "a/broker-7"), str(tmp_path / "b/broker-7"))
@@ -699,13 +703,14 @@ def test_a_broker_is_added_with_the_ports_directories_and_rack_that_a_start_woul
 
 
 def test_ports_of_an_added_broker_differ_from_those_of_all_listeners(tmp_path):
+    base = free_ports(8)
     listeners = (
-        "listeners=A://:17000,B://:17002",
+        f"listeners=A://:{base},B://:{base + 2}",
         "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT",
     )
     plan = make_plan(options(tmp_path, brokers=2, port=None, overrides=listeners), NO_NOTE)
     added = grown(plan, 2)
-    assert [each.port for each in added.listeners] == [17_004, 17_006]
+    assert [each.port for each in added.listeners] == [base + 4, base + 6]
     known = [{"id": each.broker_id, "slot": each.slot} for each in (*plan.brokers, added)]
     write_state(DataDir(tmp_path).state_file, {"brokers": known})
     again = make_plan(options(tmp_path, port=None, overrides=listeners), NO_NOTE)
