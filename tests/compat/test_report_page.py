@@ -284,6 +284,24 @@ def test_further_charts_are_shown_by_the_names_of_clients_and_by_a_button(
     assert page.ask("document.activeElement.closest('.chart-card') !== null"), "focus goes on"
 
 
+def test_tables_of_capacity_begin_with_two_rows_on_a_phone(
+    page: WebPage, files: dict[str, str]
+) -> None:
+    rows = "[...document.querySelectorAll('.listed tbody tr')].filter((each) => each.offsetParent)"
+    page.show(files["capacity"], width=1400, height=900)
+    whole = page.ask(f"{rows}.length")
+    page.show(files["capacity"], width=390, height=844)
+    cut = page.ask(f"{rows}.length")
+    assert 0 < cut < whole
+    assert page.ask("document.documentElement.scrollHeight") < 5_000
+    buttons = "[...document.querySelectorAll('.rows [data-do=all]:not([hidden])')]"
+    page.ask(f"{buttons}[0].click()")
+    assert cut < page.ask(f"{rows}.length")
+    assert page.ask("document.activeElement.tagName") == "TD"
+    page.ask(f"{buttons}.forEach((each) => each.click())")
+    assert page.ask(f"{rows}.length") == whole
+
+
 def test_paper_has_all_clients_no_buttons_and_a_white_page(
     page: WebPage, files: dict[str, str]
 ) -> None:

@@ -273,7 +273,7 @@
   });
 
   // ---- lists that begin with a part
-  const itemsOf = (list) => [...list.querySelectorAll("tbody, .chart-card")];
+  const itemsOf = (list) => [...list.querySelectorAll(".chart-card, .clients tbody, .listed tbody tr")];
   const isCut = (list) => itemsOf(list).some((each) => !each.hidden && each.getClientRects().length === 0);
 
   function unfold(button) {
@@ -282,7 +282,7 @@
     list.classList.remove("folded");
     list.dataset.whole = "";
     button.hidden = true;
-    const heading = next?.querySelector("th, h2");
+    const heading = next?.querySelector("th, h2, td");
     if (!heading) return;
     heading.tabIndex = -1;
     heading.focus();
