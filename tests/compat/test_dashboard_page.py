@@ -1029,6 +1029,11 @@ def test_messages_that_cannot_be_read_are_explained_in_a_line(
     problem = "document.getElementById('messages-problem').innerText"
     page.wait_for(f"{problem} === 'An offset belongs to one partition: choose one'")
     assert page.ask("document.activeElement.id") == "messages-partition"
+    page.ask("document.getElementById('messages-from').value = 'time'")
+    page.ask("document.getElementById('messages-from').dispatchEvent(new Event('change'))")
+    page.ask("document.querySelector('.ask button').click()")
+    page.wait_for(f"{problem} === 'Enter a time.'")
+    assert page.ask("document.activeElement.id") == "messages-time"
     create_topic(cluster, "leaving", assignments=[[0]])
     page.show(f"{url}#topics/leaving/messages")
     page.wait_for(READ_MESSAGES)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from cluster.client.fetch_requests import VERSION, Fetched, fetch_body, read_fetch_answer
@@ -94,12 +93,7 @@ class TopicLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _problem: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for client in self._clients.values():
             client.close()
 

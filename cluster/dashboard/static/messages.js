@@ -116,7 +116,7 @@ function form(given, onAsk) {
   const limit = select("messages-limit", LIMITS.map((each) => [each, each]), given.limit ?? (matchMedia("(max-width: 46rem)").matches ? "20" : "50"));
   const committed = el("input", { id: "messages-committed", type: "checkbox", checked: given.isolation === "read_committed" });
   const problem = el("p", { id: "messages-problem", class: "problem", hidden: true });
-  const inputs = { partition, filter, from: offset };
+  const inputs = { partition, filter, offset, time };
 
   function showStart() {
     offset.hidden = from.value !== "offset";
@@ -131,8 +131,28 @@ function form(given, onAsk) {
     };
   }
 
+  /** Whether there is such a field, which now has that problem. */
+  function complain(which, text) {
+    for (const input of Object.values(inputs)) {
+      input.removeAttribute("aria-invalid");
+      input.removeAttribute("aria-describedby");
+    }
+    setText(problem, text);
+    problem.hidden = text === "";
+    const wrong = inputs[which === "from" ? from.value : which];
+    if (wrong === undefined) return text !== "";
+    wrong.setAttribute("aria-invalid", "true");
+    wrong.setAttribute("aria-describedby", problem.id);
+    wrong.focus();
+    return true;
+  }
+
   showStart();
-  const root = el("form", { class: "ask", role: "search", "aria-label": "Messages", novalidate: true, onsubmit: (event) => { event.preventDefault(); onAsk(chosen()); } },
+  const root = el("form", { class: "ask", role: "search", "aria-label": "Messages", novalidate: true, onsubmit: (event) => {
+    event.preventDefault();
+    if (from.value === "time" && time.value === "") complain("from", "Enter a time.");
+    else onAsk(chosen());
+  } },
     field("Read from", from, offset, time),
     field("Partition", partition),
     field("Filter", filter, match),
@@ -140,26 +160,7 @@ function form(given, onAsk) {
     el("label", { class: "committed" }, committed, " Committed only"),
     el("button", { type: "submit", class: "primary" }, "Read"),
     problem);
-  return {
-    root,
-    chosen,
-    focusFilter: () => filter.focus(),
-    /** Whether there is such a field, which now has that problem. */
-    complain(which, text) {
-      for (const input of Object.values(inputs)) {
-        input.removeAttribute("aria-invalid");
-        input.removeAttribute("aria-describedby");
-      }
-      setText(problem, text);
-      problem.hidden = text === "";
-      const wrong = inputs[which];
-      if (wrong === undefined) return text !== "";
-      wrong.setAttribute("aria-invalid", "true");
-      wrong.setAttribute("aria-describedby", problem.id);
-      if (wrong.hidden === false) wrong.focus();
-      return true;
-    },
-  };
+  return { root, chosen, complain, focusFilter: () => filter.focus() };
 }
 
 function field(label, control, ...more) {

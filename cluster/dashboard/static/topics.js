@@ -77,8 +77,8 @@ export function topicsView({ options, setOptions }) {
     setText(internal, showsInternal ? "Hide internal topics" : `Show ${count(hidden)} internal topic${hidden === 1 ? "" : "s"}`);
     internal.hidden = hidden === 0;
     setText(summary, summaryOf(shown));
-    setText(note, `Brokers count the rates of at most 511 topics each: those of ${count(found.without_rates)} topics are not known.`);
-    note.hidden = found.without_rates === 0 || found.topics.length <= 511;
+    setText(note, `A broker counts the rates of some of its topics only, if it has many: those of ${count(found.without_rates)} topics are not known.`);
+    note.hidden = found.without_rates === 0;
     table.update(shown, wanted !== "" ? "No topic matches the filter." : "No topics yet.");
   }
 

@@ -1,7 +1,6 @@
 """Connections to the brokers of one reading: one that does not respond is asked only once."""
 
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Self, TypeVar
 
 from cluster.client.security import Address
@@ -60,11 +59,6 @@ class AskedBrokers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _problem: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for client in self._open.values():
             client.close()

@@ -44,6 +44,11 @@ class BrokerFigures:
         }
         self._partial = frozenset(brokers_without_rows(broker for broker, _ in alive))
 
+    @property
+    def lack_rows(self) -> bool:
+        """Whether a broker has more topics than its stats file has rows."""
+        return bool(self._partial)
+
     def of(self, topic: TopicFacts) -> TopicFigures:
         """The figures of a topic."""
         hosts = {broker for each in topic.partitions for broker in each.replicas}

@@ -15,12 +15,12 @@ def topic_list(
 ) -> Json:
     """A row for each topic; `policies` are the values of cleanup.policy as far as they are known.
 
-    `without_rates` counts topics that brokers do not count by themselves.
+    `without_rates` counts topics that some broker has no row for, so that rates are not known.
     """
     rows = [_row(topic, figures, policies.get(topic.name)) for topic in topics]
     return {
         "topics": rows,
-        "without_rates": sum(each["in"] is None for each in rows),
+        "without_rates": sum(each["in"] is None for each in rows) if figures.lack_rows else 0,
     }
 
 

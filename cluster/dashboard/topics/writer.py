@@ -24,7 +24,8 @@ _PATIENCE_S: Final = 5.0
 """For a leader that can be reached."""
 _TRY_AGAIN_S: Final = 0.2
 _MOVING: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.leader_not_available})
-"""Answers to a message that was not written: the next leader may take it."""
+"""Answers to a message that the next leader may take. One that stops leading while it waits for
+replicas gives them, too: then the message may be written twice."""
 _APPENDED: Final = frozenset(
     {ErrorCode.not_enough_replicas_after_append, ErrorCode.request_timed_out}
 )

@@ -1,7 +1,6 @@
 """Reading pages and single messages while brokers fail, and at the bounds of a partition."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -30,12 +29,7 @@ class Log:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _problem: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def ranges(self, partitions: list[int]) -> dict[int, Range]:

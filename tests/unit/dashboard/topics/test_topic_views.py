@@ -110,6 +110,7 @@ def test_a_dead_broker_has_no_figures_and_a_new_one_no_rates() -> None:
     found = BrokerFigures(readings).of(topic("a", FINE))
     assert (found.bytes, found.rates) == (5, {"in": None, "out": None, "records": None})
     assert NO_FIGURES.of(topic("a", FINE)).bytes is None
+    assert topic_list([topic("a", FINE)], BrokerFigures(readings), {})["without_rates"] == 0
 
 
 def entry(name: str, value: str | None, source: int, *others: Any, **fields: Any) -> Any:
