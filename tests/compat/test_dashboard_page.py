@@ -367,9 +367,11 @@ def test_a_message_is_produced_and_its_place_is_told(
     )
     line = "document.querySelector('#produce-command code').textContent"
     page.wait_for(f"{line}.includes('--partition=2') && {line}.includes('origin=page')")
+    page.ask("document.getElementById('produce').focus()")
     page.ask("document.getElementById('produce').click()")
     said = "document.querySelector('dialog .result').innerText"
     page.wait_for(f"{said}.includes('Written to partition 2 at offset 0')")
+    assert page.ask("document.activeElement.id") == "produce"
     page.ask("document.getElementById('message-tombstone').click()")
     page.ask("document.getElementById('produce').click()")
     page.wait_for(f"{said}.includes('Written to partition 2 at offset 1')")

@@ -81,7 +81,7 @@ def group_view(
         "partition_count": len(rows),
         "partitions": shown,
         "partitions_left_out": len(rows) - len(shown),
-        "lag": sum(row["lag"] or 0 for row in rows),
+        "lag": _total(row["lag"] for row in rows),
         "per_s": _total(each.per_s for each in partitions.values()),
     }
 

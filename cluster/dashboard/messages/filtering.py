@@ -1,7 +1,12 @@
 """Decides whether a message contains a text. Pure."""
 
+import re
+from typing import Final
+
 from cluster.dashboard.messages.batches import DAMAGED, RECORD, Message
 from cluster.dashboard.messages.paging import Wants
+
+_ESCAPES: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 
 
 def wanted_by(needle: str, match: str) -> Wants:
@@ -14,7 +19,12 @@ def wanted_by(needle: str, match: str) -> Wants:
     folded = needle.casefold()
 
     def has(data: bytes | None) -> bool:
-        return data is not None and folded in data.decode("utf-8", "replace").casefold()
+        if data is None:
+            return False
+        text = data.decode("utf-8", "replace")
+        return folded in text.casefold() or (
+            "\\u" in text and folded in _without_escapes(text).casefold()
+        )
 
     def in_headers(message: Message) -> bool:
         return any(folded in name.casefold() or has(value) for name, value in message.headers)
@@ -29,3 +39,13 @@ def wanted_by(needle: str, match: str) -> Wants:
         )
 
     return wants
+
+
+def _without_escapes(text: str) -> str:
+    r"""The text with JSON's \u escapes as the characters that they stand for."""
+    return _ESCAPES.sub(lambda found: _characters(found[0]), text)
+
+
+def _characters(escapes: str) -> str:
+    units = bytes.fromhex(escapes.replace("\\u", ""))
+    return units.decode("utf-16-be", "replace")

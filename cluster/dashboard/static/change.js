@@ -293,6 +293,16 @@ export function confirmation(title, read) {
 /** Carries out a change, says what was done, and whether it was. */
 export async function act(result, path, body) {
   fill(result, el("p", {}, "Asking …"));
+  const isDone = await acted(result, path, body);
+  // The button that was pressed is disabled and has lost the focus.
+  if (document.activeElement === document.body && result.isConnected) {
+    result.tabIndex = -1;
+    result.focus();
+  }
+  return isDone;
+}
+
+async function acted(result, path, body) {
   try {
     const done = await post(path, body);
     fill(result, el("p", {}, "✓ ", done.text, " The same from a terminal:"), el("p", {}, command(done.command)));

@@ -67,8 +67,8 @@ export function clusterView() {
         "Under-replicated": mark(found.health.under_replicated),
         "Below min ISR": mark(found.health.under_min_isr),
         "Offline": mark(found.health.offline),
-        "Topics": el("a", { href: addressOf("topics") }, count(found.health.topics)),
-        "Groups": el("a", { href: addressOf("groups") }, reading ? count(reading.groups.length + reading.groups_left_out) : "-"),
+        "Topics": figureLink("topics", count(found.health.topics), "topics"),
+        "Groups": figureLink("groups", reading ? count(reading.groups.length + reading.groups_left_out) : "-", "groups"),
         "Partitions": count(found.health.partitions),
         "Open transactions": openTransactions(found.health),
         "Held back partitions": heldBack(found.health),
@@ -129,16 +129,19 @@ function part(title, columns) {
   };
 }
 
+/** A number that leads to a view; a screen reader that lists links reads what is counted, too. */
+const figureLink = (view, number, counted) => el("a", { href: addressOf(view), "aria-label": `${number} ${counted}` }, number);
+
 /** How many transactions are open, and for how long the oldest has been. */
 function openTransactions(health) {
-  const link = el("a", { href: addressOf("transactions") }, count(health.open_transactions));
+  const link = figureLink("transactions", count(health.open_transactions), "open transactions");
   return health.open_transactions ? withDetail(link, `the oldest for ${duration(health.oldest_transaction_ms)}`) : link;
 }
 
 /** Partitions in which a transaction keeps records from read_committed consumers. */
 function heldBack(health) {
   if (!health.held_back) return count(health.held_back);
-  const link = el("a", { href: addressOf("transactions"), title: "The transactions that hold them back" }, count(health.held_back));
+  const link = figureLink("transactions", count(health.held_back), "partitions held back by transactions");
   return withDetail(link, `up to ${count(health.held_back_records)} records`);
 }
 

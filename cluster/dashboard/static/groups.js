@@ -102,8 +102,9 @@ export function groupsView({ options, setOptions }) {
   }
 
   const row = (each) => [groupLink(each.group), statePill(each.state), each.type, count(each.members),
-    el("span", {}, narrow("lag "), each.partitions_unknown > 0 ? `${count(each.lag)} + ${count(each.partitions_unknown)} unknown` : count(each.lag)),
-    count(each.lag_max), trend(each.lag_per_s), rebalanced(each)];
+    each.partitions === 0 ? el("span", { title: "It has not committed an offset." }, narrow("lag "), "-")
+      : el("span", {}, narrow("lag "), each.partitions_unknown > 0 ? `${count(each.lag)} + ${count(each.partitions_unknown)} unknown` : count(each.lag)),
+    each.partitions === 0 ? "-" : count(each.lag_max), trend(each.lag_per_s), rebalanced(each)];
 
   ask();
   return {

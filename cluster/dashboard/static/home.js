@@ -125,13 +125,20 @@ export function homeView({ options, setOptions }) {
 function summary() {
   const cells = Object.fromEntries(["State", "Brokers", "Topics", "Groups", "Throttled now", "Lag", "Last event"].map((term) => [term, el("dd", {}, "-")]));
   const root = el("dl", { class: "health glance" }, Object.entries(cells).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), value)));
-  const throttledLink = el("a", { href: addressOf("clients") }, "-");
-  const topicsLink = el("a", { href: addressOf("topics") }, "-");
-  const lagLink = el("a", { href: addressOf("groups") }, "-");
+  const linkTo = (term, view) => {
+    const link = el("a", { href: addressOf(view) }, "-");
+    const tell = (text) => {
+      setText(link, text);
+      link.setAttribute("aria-label", `${text} (${term.toLowerCase()})`);
+    };
+    fill(cells[term], link);
+    return { link, tell };
+  };
+  const throttledLink = linkTo("Throttled now", "clients");
+  const topicsLink = linkTo("Topics", "topics");
+  const groupsLink = linkTo("Groups", "groups");
+  const lagLink = linkTo("Lag", "groups");
   const pill = el("span", { class: "pill" }, "-");
-  fill(cells["Throttled now"], throttledLink);
-  fill(cells.Lag, lagLink);
-  fill(cells.Topics, topicsLink);
   fill(cells.State, pill);
   return {
     root,
@@ -140,14 +147,14 @@ function summary() {
       pill.dataset.state = health.state;
       setText(cells.Brokers, `${health.brokers_serving} of ${health.brokers}`);
       cells.Brokers.classList.toggle("wrong", health.brokers_serving < health.brokers);
-      setText(topicsLink, count(counts.topics));
-      setText(cells.Groups, count(groups.length + more));
+      topicsLink.tell(count(counts.topics));
+      groupsLink.tell(count(groups.length + more));
       const throttled = new Set(rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).map((row) => JSON.stringify([row.user, row.client_id])));
-      setText(throttledLink, throttled.size === 1 ? "1 client" : `${count(throttled.size)} clients`);
+      throttledLink.tell(throttled.size === 1 ? "1 client" : `${count(throttled.size)} clients`);
       const worst = worstOf(groups);
-      setText(lagLink, count(groups.reduce((sum, each) => sum + each.lag, 0)));
-      lagLink.href = worst === null ? addressOf("groups") : addressOf("groups", [worst.group]);
-      lagLink.title = worst === null ? "" : `most in group ${worst.group}: ${count(worst.lag)}`;
+      lagLink.tell(count(groups.reduce((sum, each) => sum + each.lag, 0)));
+      lagLink.link.href = worst === null ? addressOf("groups") : addressOf("groups", [worst.group]);
+      lagLink.link.title = worst === null ? "" : `most in group ${worst.group}: ${count(worst.lag)}`;
     },
     updateEvent(event) {
       if (event === undefined) return;

@@ -15,6 +15,7 @@ export function produceDialog({ parts: [topic] }) {
   }
   let timer = null;
   let asked = 0;
+  let isWriting = false;
   const result = el("div", { role: "status", class: "result" });
   const preview = el("div", { class: "preview", id: "produce-command" });
   const key = el("textarea", { id: "message-key", rows: 1, spellcheck: "false" });
@@ -60,7 +61,8 @@ export function produceDialog({ parts: [topic] }) {
 
   async function send(event) {
     event.preventDefault();
-    submit.disabled = true;
+    if (isWriting) return;
+    isWriting = true;  // a disabled button would lose the focus
     fill(result, el("p", {}, "Writing …"));
     try {
       const written = await post("api/topic/produce", entered());
@@ -69,7 +71,7 @@ export function produceDialog({ parts: [topic] }) {
     } catch (problem) {
       fill(result, el("p", { class: "problem" }, problem.message));
     }
-    submit.disabled = false;
+    isWriting = false;
   }
 
   async function listPartitions() {

@@ -96,6 +96,11 @@ def test_a_group_is_shown_with_members_and_partitions() -> None:
     assert (found["lag"], found["per_s"], found["topics"]) == (6, 1.5, ["gone", "orders"])
 
 
+def test_the_lag_of_a_group_without_committed_offsets_is_not_known() -> None:
+    found = group_view(group(member("b", A)), {A: PartitionState(None, 10, None)}, {}, 5)
+    assert found["lag"] is None
+
+
 def test_partitions_with_the_largest_lag_are_shown_if_there_are_many() -> None:
     count = PARTITIONS_MAX + 10
     states = {Place("t", number): PartitionState(0, number, None) for number in range(count)}

@@ -1,5 +1,7 @@
 """Fetched batches become messages, as a consumer sees them."""
 
+import json
+
 import pytest
 
 from cluster.client.fetch_requests import Fetched
@@ -108,6 +110,15 @@ def test_filter(needle: str, match: str, is_wanted: bool) -> None:
     record = NewRecord("Zoë 1".encode(), b"KEY", 0, (("Trace", b"abc"), ("none", None)))
     (message,) = messages(bytes(build_batch([record])))
     assert wanted_by(needle, match)(message) == is_wanted
+
+
+@pytest.mark.parametrize("needle", ["åsa", "ÅSA m", "\N{FOX FACE}", r"\u00c5sa"])
+def test_filter_finds_what_json_escapes(needle: str) -> None:
+    text = json.dumps({"name": "Åsa M", "sign": "\N{FOX FACE}"})
+    (message,) = messages(bytes(build_batch([NewRecord(text.encode(), b"", 0)])))
+    assert "Å" not in text
+    assert wanted_by(needle, "value")(message)
+    assert not wanted_by("Ä", "value")(message)
 
 
 def test_filter_passes_over_markers_and_shows_damage() -> None:
