@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import uvicorn
@@ -17,6 +18,10 @@ log = logging.getLogger(__name__)
 
 _STOP_AFTER_S: Final = 1
 """How long requests in progress may take when the server stops."""
+_THREADS_MAX: Final = 32
+"""Python's own limit is 6 on two cores: so many readings that wait for a broker that hangs would
+keep all others from a thread, those of the live stream too.
+"""
 
 
 class _Server(uvicorn.Server):
@@ -74,6 +79,7 @@ def serve(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(_THREADS_MAX))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         serving = asyncio.create_task(server.serve([listening]))
