@@ -18,6 +18,7 @@ from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Json
 
 _LARGEST: Final = 2**63 - 1
+_DIGITS: Final = len(str(_LARGEST))
 
 
 class TransactionSource(Protocol):
@@ -102,6 +103,7 @@ class _Routes:
 def _whole(given: object) -> int:
     """A partition or an offset. Raises BadRequest."""
     text = str(given)
-    if isinstance(given, bool) or not text.isdecimal() or int(text[:20]) > _LARGEST:
+    is_number = text.isdecimal() and len(text) <= _DIGITS and not isinstance(given, bool)
+    if not is_number or int(text) > _LARGEST:
         raise BadRequest(f"{text[:40]} is not a partition or an offset")
     return int(text)

@@ -94,6 +94,7 @@ def test_a_hanging_transaction_is_named_by_its_place(page: Page, source: Recorde
         {"topic": "t", "partition": 0, "offset": 1.5},
         {"topic": "t", "partition": 0, "offset": 2**63},
         {"topic": "t", "partition": 0, "offset": "9" * 5_000},
+        {"topic": "t", "partition": 0, "offset": "0" * 5_000},
         {"topic": "t", "partition": True, "offset": 0},
         {"topic": "t", "partition": 0},
         {"topic": 5, "partition": 0, "offset": 0},
