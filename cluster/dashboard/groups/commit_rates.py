@@ -23,7 +23,9 @@ class CommitRates:
         self._groups: OrderedDict[str, _Readings] = OrderedDict()
 
     def rates(self, group: str, now_ms: int, committed: Mapping[Place, int]) -> dict[Place, float]:
-        """Offsets per second of each partition, where enough time has passed."""
+        """Offsets per second of each partition, where enough time has passed since they were set
+        back.
+        """
         readings = self._groups.setdefault(group, deque(maxlen=_READINGS_MAX))
         self._groups.move_to_end(group)
         while len(self._groups) > _GROUPS_MAX:
@@ -32,8 +34,21 @@ class CommitRates:
             readings.popleft()
         found = {}
         for place, offset in committed.items():
-            first = next((each for each in readings if place in each[1]), None)
+            first = _oldest_below(readings, place, offset)
             if first is not None and now_ms - first[0] >= _MIN_MS:
                 found[place] = (offset - first[1][place]) * 1_000 / (now_ms - first[0])
         readings.append((now_ms, committed))
         return found
+
+
+def _oldest_below(
+    readings: _Readings, place: Place, offset: int
+) -> tuple[int, Mapping[Place, int]] | None:
+    """The oldest reading of a partition from which its offset has only risen."""
+    oldest = None
+    for reading in reversed(readings):
+        before = reading[1].get(place)
+        if before is None or before > offset:
+            break
+        oldest, offset = reading, before
+    return oldest

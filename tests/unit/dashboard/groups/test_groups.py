@@ -136,6 +136,13 @@ def test_rates_are_those_of_the_last_half_minute() -> None:
     assert rates.rates("other", 35_000, {A: 1}) == {}
 
 
+def test_a_rate_is_unknown_after_an_offset_was_set_back() -> None:
+    rates = CommitRates()
+    rates.rates("g", 0, {A: 9_000, B: 0})
+    assert rates.rates("g", 10_000, {A: 0, B: 100}) == {B: 10.0}
+    assert rates.rates("g", 20_000, {A: 50, B: 200}) == {A: 5.0, B: 10.0}
+
+
 def test_readings_of_groups_that_are_not_shown_any_more_are_dropped() -> None:
     rates = CommitRates()
     rates.rates("first", 0, {A: 0})
