@@ -111,6 +111,7 @@ class _Samples:
         self._size = size
         self._times = [0] * size
         self._count = 0
+        self._length = 0
         self._values: dict[str, array[float]] = {}
 
     @property
@@ -119,16 +120,17 @@ class _Samples:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether the last sample is a step old; half a second less is enough."""
-        if not self._count:
+        if not self._length:
             return True
         return not 0 <= now_ms - self._last_ms < self.step_s * 1_000 - 500
 
     def add(self, now_ms: int, values: Mapping[str, float]) -> None:
-        if self._count and now_ms <= self._last_ms:  # the clock was set back
-            self._count = 0
-            self._values = {}
+        """Add a sample. If the clock was set back, later ones are dropped."""
+        while self._length and self._last_ms >= now_ms:
+            self._count -= 1
+            self._length -= 1
         step_ms = int(self.step_s * 1_000)
-        if self._count and now_ms - self._last_ms > _LATE * step_ms:
+        if self._length and now_ms - self._last_ms > _LATE * step_ms:
             self._put(self._last_ms + step_ms, {})
         self._put(now_ms, values)
 
@@ -144,6 +146,7 @@ class _Samples:
                 self._values[name] = array("d", [math.nan]) * self._size
             self._values[name][at] = value
         self._count += 1
+        self._length = min(self._length + 1, self._size)
         if at == self._size - 1:
             self._values = {
                 name: kept for name, kept in self._values.items() if not all(map(math.isnan, kept))
@@ -154,6 +157,6 @@ class _Samples:
         kept = self._values.get(name)
         if kept is None:
             return [], []
-        places = [at % self._size for at in range(max(0, self._count - self._size), self._count)]
+        places = [at % self._size for at in range(self._count - self._length, self._count)]
         values = [None if math.isnan(kept[at]) else kept[at] for at in places]
         return [self._times[at] for at in places], values

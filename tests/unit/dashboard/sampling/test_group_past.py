@@ -86,11 +86,19 @@ def test_samples_continue_after_a_time_and_long_ranges_are_coarse() -> None:
     assert found.to_json("other", 900, 0)["ts"] == []
 
 
-def test_old_samples_are_dropped_and_a_clock_that_was_set_back_begins_anew() -> None:
+def test_old_samples_are_dropped() -> None:
     found = past(*range(200))
     assert found.to_json("g", 900, 0)["values"]["lag"] == list(range(50, 200))
-    found.take(START_MS, [group(7)])
-    assert found.to_json("g", 900, 0)["values"]["lag"] == [7]
+
+
+def test_samples_later_than_a_clock_that_was_set_back_are_dropped() -> None:
+    found = past(*range(200))
+    found.take(START_MS + 180 * STEP_MS - 1, [group(7)])
+    shown: Any = found.to_json("g", 900, 0)
+    assert shown["values"]["lag"] == [*range(50, 180), 7]
+    assert shown["ts"] == sorted(shown["ts"])
+    found.take(START_MS, [group(8)])
+    assert found.to_json("g", 900, 0)["values"]["lag"] == [8]
 
 
 def test_groups_are_bounded_and_forgotten_when_they_have_been_gone_for_the_whole_time() -> None:
