@@ -7,7 +7,12 @@ from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.topics import TRANSACTION_STATE_TOPIC
 from cluster.views.known_holders import Holder, Verdict
 from cluster.views.quantities import duration
-from cluster.views.transaction_words import command_text, partitions_text, time_text
+from cluster.views.transaction_words import (
+    abort_command,
+    partitions_text,
+    terminate_command,
+    time_text,
+)
 
 OUTCOMES: Final = {
     TransactionState.PREPARE_COMMIT: "commit",
@@ -57,12 +62,9 @@ def ending_command(holder: Holder, program: str | None = None) -> str | None:
     """
     first, known = holder.first, holder.known
     if holder.verdict is Verdict.OPEN and known is not None:
-        words = ("force-terminate", "--transactional-id", known.transactional_id)
-        return command_text(*words, program=program)
+        return terminate_command(known.transactional_id, program)
     if holder.verdict is Verdict.HANGING and first is not None:
-        place = ("--topic", holder.place.topic, "--partition", str(holder.place.partition))
-        offset = ("--start-offset", str(first.first_offset))
-        return command_text("abort", *place, *offset, program=program)
+        return abort_command(holder.place, first.first_offset, program)
     return None
 
 

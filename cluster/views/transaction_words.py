@@ -1,9 +1,10 @@
 """Times, names and commands in what explains transactions to users. Pure."""
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from cluster.client.topic_requests import Place
 from cluster.coordinator.transactions.requests import ClientName
 from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher
@@ -45,6 +46,28 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def command_text(*words: str, program: str | None = None) -> str:
-    """A command that can be pasted into a shell; `program` is quoted for it already."""
+def explain_command(transactional_id: str, program: str | None = None) -> str:
+    """The command line that explains an id.
+
+    `program` is the launcher, quoted for a shell, if commands are to name a data directory.
+    """
+    return _command("explain", {"--transactional-id": transactional_id}, program)
+
+
+def terminate_command(transactional_id: str, program: str | None = None) -> str:
+    """The command line that aborts the transaction of an id."""
+    return _command("force-terminate", {"--transactional-id": transactional_id}, program)
+
+
+def abort_command(place: Place, offset: int, program: str | None = None) -> str:
+    """The command line that aborts a hanging transaction in one partition."""
+    options = {"--topic": place.topic, "--partition": str(place.partition)}
+    return _command("abort", {**options, "--start-offset": str(offset)}, program)
+
+
+def _command(action: str, options: Mapping[str, str], program: str | None) -> str:
+    words = [action]
+    for option, value in options.items():
+        # A value that begins with a dash would be taken for an option.
+        words += [f"{option}={value}"] if value.startswith("-") else [option, value]
     return f"{program or launcher()} transactions {shlex.join(words)}"

@@ -148,7 +148,7 @@ export function transactionDialog({ parts: [id] }) {
   const sentence = el("p", { class: "sentence" });
   const text = el("pre", { class: "printed" });
   const problem = el("p", { class: "problem", hidden: true });
-  const line = el("p", {}, "From a terminal: ", command(`${program} transactions explain --transactional-id ${quoted(id)}`));
+  const line = el("p");
   let isOpen = true;
   let isFrozen = false;
 
@@ -160,6 +160,7 @@ export function transactionDialog({ parts: [id] }) {
         if (!isOpen) return;
         setText(sentence, found.sentence);
         setText(text, found.text);
+        if (!line.hasChildNodes()) fill(line, "From a terminal: ", command(found.command));
       }
       problem.hidden = true;
     } catch (wrong) {
@@ -174,9 +175,6 @@ export function transactionDialog({ parts: [id] }) {
   ask();
   return { title: name(id), root, update: () => {}, freeze: (frozen) => { isFrozen = frozen; }, close: () => { isOpen = false; } };
 }
-
-/** A word of a command line, quoted for a shell where that is needed. */
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`);
 
 /** `#terminate/payments-1` */
 export function terminateDialog({ parts: [id] }) {

@@ -23,10 +23,8 @@ from cluster.dashboard.broker_connection import (
 from cluster.dashboard.missing_right import explained_refusals
 from cluster.dashboard.sources import Done, Json
 from cluster.dashboard.transactions.transactions_view import (
-    abort_command,
     abort_question,
     chosen,
-    terminate_command,
     terminate_question,
     transactions_view,
 )
@@ -36,6 +34,7 @@ from cluster.model.errors import Refused, UserError
 from cluster.runtime.installation import launcher
 from cluster.views.client_states import ALIVE, read_brokers
 from cluster.views.known_holders import KnownId
+from cluster.views.transaction_words import abort_command, explain_command, terminate_command
 from cluster.views.transactions.ending import (
     abort_at,
     aborted_text,
@@ -95,15 +94,19 @@ class TransactionReader:
         return transactions_view(choice, known, problems, self._program)
 
     def explain(self, transactional_id: str) -> Json:
-        """What `transactions explain --transactional-id` prints: its sentence, and the lines
-        beneath.
+        """What `transactions explain --transactional-id` prints: its sentence, the lines beneath,
+        and the command.
         """
         with self._admin(TIMEOUT_S) as admin:
             known = self._known(admin, transactional_id)
             address = admin.facts().brokers.get(known.answer.broker)
         at = None if address is None else "{}:{}".format(*address)
         lines = [*details(known, at, SHOWN, self._program)]
-        return {"sentence": f"{sentence(known)}.", "text": "\n".join(lines)}
+        return {
+            "sentence": f"{sentence(known)}.",
+            "text": "\n".join(lines),
+            "command": explain_command(transactional_id, self._program),
+        }
 
     def termination(self, transactional_id: str) -> Json:
         """What `terminate` will do: `question`, and `command`, which does the same."""
@@ -123,7 +126,7 @@ class TransactionReader:
         producer = f"producer {end.producer_id}, epoch {end.producer_epoch},"
         return {
             "question": abort_question(topic, partition, offset, producer),
-            "command": abort_command(topic, partition, offset, self._program),
+            "command": abort_command(place, offset, self._program),
         }
 
     # -- changes -----------------------------------------------------------------------------------
@@ -144,7 +147,7 @@ class TransactionReader:
             check_hanging(admin, place, end)
             abort_at(admin, place, end)
         text = aborted_text(place, end)
-        command = abort_command(topic, partition, offset, self._program)
+        command = abort_command(place, offset, self._program)
         return Done(f"{text[0].upper()}{text[1:]}.", command)
 
     # -- the cluster -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from cluster.coordinator.transactions.explanation import TransactionExplanation
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.dashboard.sources import Json
 from cluster.views.known_holders import KnownId
-from cluster.views.transaction_words import client_text, command_text, shown
+from cluster.views.transaction_words import client_text, shown, terminate_command
 
 OPEN_MAX: Final = 50
 """Open transactions in one response; if there are more, the oldest."""
@@ -110,11 +110,6 @@ def _row(known: KnownId, program: str) -> dict[str, Any]:
     }
 
 
-def terminate_command(transactional_id: str, program: str) -> str:
-    """The command line that aborts the transaction of an id."""
-    return command_text("force-terminate", "--transactional-id", transactional_id, program=program)
-
-
 def terminate_question(transactional_id: str, found: TransactionExplanation) -> str:
     """What terminating will do."""
     name = shown(transactional_id)
@@ -134,12 +129,6 @@ def terminate_question(transactional_id: str, found: TransactionExplanation) -> 
         f" in {where}: read_committed consumers never get its records, and offsets that it was to"
         f" commit are dropped. {fenced[0].upper()}{fenced[1:]}"
     )
-
-
-def abort_command(topic: str, partition: int, offset: int, program: str) -> str:
-    """The command line that aborts a hanging transaction in one partition."""
-    place = ("--topic", topic, "--partition", str(partition))
-    return command_text("abort", *place, "--start-offset", str(offset), program=program)
 
 
 def abort_question(topic: str, partition: int, offset: int, producer: str) -> str:

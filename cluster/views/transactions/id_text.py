@@ -18,10 +18,10 @@ from cluster.views.known_holders import KnownId
 from cluster.views.quantities import duration
 from cluster.views.transaction_words import (
     client_text,
-    command_text,
     count_text,
     partitions_text,
     shown,
+    terminate_command,
     time_text,
 )
 from cluster.views.transactions.words import labelled
@@ -109,8 +109,7 @@ def details(known: KnownId, address: str | None, last: int, program: str | None)
     found = _explained(known)
     yield from _facts(known, found, address)
     if found.state is TransactionState.ONGOING:
-        by_id = ("--transactional-id", known.transactional_id)
-        yield f"  to end it now {command_text('force-terminate', *by_id, program=program)}"
+        yield f"  to end it now {terminate_command(known.transactional_id, program)}"
     yield ""
     yield from _history(found, last)
 

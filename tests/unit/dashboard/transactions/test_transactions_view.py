@@ -5,6 +5,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+
+from cluster.client.topic_requests import Place
 from cluster.client.transaction_requests import ListedTransaction
 from cluster.coordinator.transactions.explanation import (
     ExplainTransactionAnswer,
@@ -15,10 +18,8 @@ from cluster.dashboard.transactions.transactions_view import (
     OPEN_MAX,
     OTHERS_MAX,
     Choice,
-    abort_command,
     abort_question,
     chosen,
-    terminate_command,
     terminate_question,
     transactions_view,
 )
@@ -26,6 +27,7 @@ from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from cluster.tools.main import command_line
 from cluster.views.known_holders import KnownId
+from cluster.views.transaction_words import abort_command, explain_command, terminate_command
 from tests.support.held_partitions import EXPLAINED, NOW_MS
 
 PROGRAM = "bin/cluster --data-dir '/a b'"
@@ -147,8 +149,9 @@ def test_question_says_what_aborting_does() -> None:
     )
 
 
-def test_commands_are_parsed_to_what_they_end() -> None:
-    line = terminate_command(NASTY, "milena")
-    assert command_line(shlex.split(line)[1:]).transactional_id == NASTY
-    args = command_line(shlex.split(abort_command("orders", 3, 17, "milena"))[1:])
+@pytest.mark.parametrize("name", [NASTY, "-x y", "--topic"])
+def test_commands_are_parsed_to_what_they_name(name: str) -> None:
+    for line in (terminate_command(name, "milena"), explain_command(name, "milena")):
+        assert command_line(shlex.split(line)[1:]).transactional_id == name
+    args = command_line(shlex.split(abort_command(Place("orders", 3), 17, "milena"))[1:])
     assert (args.topic, args.partition, args.start_offset) == ("orders", 3, 17)
