@@ -87,10 +87,10 @@ def question(given: Mapping[str, str]) -> Question:
 def place(given: Mapping[str, str]) -> tuple[str, int, int]:
     """Topic, partition and offset of one record. Raises InvalidQuestion."""
     topic, partition = given.get("topic", ""), partition_of(given.get("partition", ""))
-    start = start_of(given.get("offset", ""))
-    if not topic or partition is None or start.kind != "offset":
+    offset = given.get("offset", "")
+    if not topic or partition is None or not _is_number(offset) or int(offset) > _INT64_MAX:
         raise InvalidQuestion("offset", "a record has a topic, a partition and an offset")
-    return topic, partition, start.value
+    return topic, partition, int(offset)
 
 
 def partition_of(text: str) -> int | None:

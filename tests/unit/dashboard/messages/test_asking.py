@@ -86,6 +86,9 @@ def test_cursors_are_read_as_they_are_written(cursor: dict[int, int]) -> None:
 
 def test_a_record_has_a_whole_place() -> None:
     assert place({"topic": "a", "partition": "0", "offset": "7"}) == ("a", 0, 7)
-    for missing in ({"partition": ""}, {"offset": "newest"}, {"topic": ""}):
-        with pytest.raises(InvalidQuestion):
-            place({"topic": "a", "partition": "0", "offset": "7", **missing})
+    assert place({"topic": "a", "partition": "0", "offset": str(2**63 - 1)})[2] == 2**63 - 1
+    wrong = [{name: ""} for name in ("topic", "partition", "offset")]
+    wrong += ({"offset": text} for text in ("newest", "-1", str(2**63)))
+    for each in wrong:
+        with pytest.raises(InvalidQuestion, match="a record has a topic"):
+            place({"topic": "a", "partition": "0", "offset": "7", **each})
