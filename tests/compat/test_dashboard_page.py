@@ -1121,6 +1121,10 @@ def test_an_open_transaction_is_explained_and_terminated(
 ) -> None:
     name, topic = unique_name("paying"), create_topic(cluster, replication_factor=2)
     begin(cluster, name, topic, records=3)
+    place = ("--group", name, "--topic", topic)
+    cluster.command("groups", "--reset-offsets", *place, "--to-earliest", "--execute")
+    page.show(url + f"#groups/{name}")
+    page.wait_for(f"document.querySelector('main').innerText.includes('transaction: {topic}-0.')")
 
     def listed(caption: str) -> list[str]:
         return next((row for row in row_texts(page, caption) if row[0] == name), [])

@@ -12,6 +12,8 @@ const PERIOD_MS = 2500;
 const REBALANCING_MS = 1000;
 const CHART_RANGES = RANGES.filter((each) => ["15m", "1h", "6h"].includes(each.name));
 const CHART_PX = 200;
+const HOLDS_MS = 5000;
+const PLACES = 5;  // partitions that a sentence names
 const records = (value) => (Math.abs(value) < 10 ? String(Math.round(value * 10) / 10) : count(value));
 
 /** The page `#groups/<group>`. */
@@ -21,12 +23,14 @@ export function groupPage({ parts: [group], options, setOptions }) {
   let range = CHART_RANGES.find((each) => each.name === options.get("range")) ?? CHART_RANGES[0];
   let following = null;
   let isDescribed = false;
+  let waitsFor = new Set();
 
   const sentence = el("p", { class: "sentence", hidden: true });
   const problem = el("p", { class: "problem", role: "status", hidden: true });
   const chartProblem = el("p", { class: "problem", hidden: true });
   const facts = el("dl", { class: "health" });
   const members = el("div", { class: "compact" }, el("p", {}, "Reading …"));
+  const holds = el("p", { hidden: true });
   const partitions = el("div", { class: "compact" });
   const text = el("pre", { class: "explained", tabindex: "0", role: "region", "aria-label": "groups explain" });
   const line = el("p", { class: "soft" });
@@ -39,7 +43,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
   const root = el("section", { class: "one-group", "aria-labelledby": "group-title" },
     el("div", { class: "bar" }, trail("group-title", [["Groups", addressOf("groups")]], name(group, 249)),
       reset),
-    sentence, problem, facts, rangeBar, chartProblem, chart.root, members, partitions, explained);
+    sentence, problem, facts, rangeBar, chartProblem, chart.root, members, holds, partitions, explained);
 
   /** Calls `read` now and again after the time that it returns, while the page shows the group. */
   async function again(read, onProblem) {
@@ -74,6 +78,26 @@ export function groupPage({ parts: [group], options, setOptions }) {
     drawFacts(found);
     drawMembers(found);
     drawPartitions(found);
+    waitsFor = new Set(found.partitions.filter((each) => each.lag !== 0).map(placeOf));
+  }
+
+  /** Open transactions in what the group has yet to read: why a lag grows that no member causes. */
+  async function readHolds() {
+    if (waitsFor.size === 0) {
+      holds.hidden = true;
+      return isDescribed ? PERIOD_MS : REBALANCING_MS;
+    }
+    const { held } = await get("api/held-back");
+    if (!isOpen) return undefined;
+    const places = held.map(placeOf).filter((place) => waitsFor.has(place));
+    holds.hidden = places.length === 0;
+    const told = `${places.slice(0, PLACES).map((place) => name(place)).join(", ")}${places.length > PLACES ? ` and ${count(places.length - PLACES)} more` : ""}`;
+    if (holds.dataset.told !== told) {
+      refill(holds, el("strong", { class: "wrong" }, "▲ Held back by a transaction: "), `${told}. Consumers with isolation.level=read_committed get no record behind it. `,
+        el("a", { class: "link", href: addressOf("transactions") }, "Transactions"));
+    }
+    holds.dataset.told = told;
+    return HOLDS_MS;
   }
 
   async function explain() {
@@ -144,6 +168,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
   window.addEventListener("resize", resize);
   begin();
   again(describe, complain);
+  again(readHolds, () => {});
   again(explain, () => {});  // `describe` says what is wrong, and what was explained stays shown
   return {
     title: `Group ${name(group)}`,
@@ -161,6 +186,8 @@ export function groupPage({ parts: [group], options, setOptions }) {
     },
   };
 }
+
+const placeOf = ({ topic, partition }) => `${topic}-${partition}`;
 
 /** A coordinator does not tell the assignments of a classic group that rebalances. */
 const isAssigned = ({ state }) => !state.endsWith("Rebalance");
