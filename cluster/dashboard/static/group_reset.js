@@ -2,7 +2,7 @@
 
 import { get, mayChange } from "./api.js";
 import { act, READ_ONLY } from "./change.js";
-import { command, el, fill, table } from "./dom.js";
+import { command, el, fill, setText, table } from "./dom.js";
 import { count, name } from "./format.js";
 
 const TYPING_MS = 250;
@@ -26,7 +26,9 @@ export function resetDialog({ parts: [group], options, setOptions }) {
   let isBusy = false;
   let drawn = "";
 
-  const preview = el("div", { class: "preview", "aria-live": "polite" }, el("p", {}, "Reading …"));
+  // The preview changes while the group consumes: a screen reader is told only what prevents a reset.
+  const preview = el("div", { class: "preview" }, el("p", {}, "Reading …"));
+  const obstacle = el("p", { role: "status", class: "problem", hidden: true });
   const result = el("div", { role: "status", class: "result" });
   const field = el("div", { class: "amount" });
   const help = el("p", { class: "soft" });
@@ -38,7 +40,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
       el("input", { type: "radio", name: "reset-target", value: each.value, checked: each === target, onchange: () => change(() => { target = each; amount = each.field === "datetime-local" ? String(Date.now() - 3_600_000) : ""; drawField(); }) }),
       el("span", {}, each.text)))),
     help, field, el("p", {}, el("label", { for: "reset-topic" }, "Topics "), topics),
-    preview, confirm || el("p", {}, READ_ONLY), result);
+    obstacle, preview, confirm || el("p", {}, READ_ONLY), result);
 
   const given = () => ({ group, target: target.value, ...(target.field ? { amount } : {}), ...(topic ? { topic } : {}) });
 
@@ -69,6 +71,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     const number = (asked += 1);
     if (target.field && !/^[+-]?\d+$/.test(amount)) {
       drawn = "";
+      say("");
       fill(preview, el("p", { class: "soft" }, `Enter ${target.field === "number" ? "a whole number" : "a time"}: what would be set is shown here then.`));
       return;
     }
@@ -81,7 +84,8 @@ export function resetDialog({ parts: [group], options, setOptions }) {
       if (number !== asked || !isOpen) return;
       if (confirm) confirm.disabled = true;
       drawn = "";
-      fill(preview, el("p", { class: "problem" }, wrong.message));
+      fill(preview);
+      say(wrong.message);
     }
     timer = setTimeout(show, AGAIN_MS);
   }
@@ -93,7 +97,13 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     topics.value = topic;
   }
 
+  function say(text) {
+    obstacle.hidden = text === "";
+    setText(obstacle, text);
+  }
+
   function draw(found) {
+    say(found.blocked);
     const told = JSON.stringify(found);
     if (told !== drawn) drawPreview(found);
     drawn = told;
@@ -104,7 +114,6 @@ export function resetDialog({ parts: [group], options, setOptions }) {
 
   function drawPreview(found) {
     fill(preview,
-      found.blocked !== "" && el("p", { class: "problem" }, found.blocked),
       table("What would be set", ["Topic", ["Partition", true], ["From", true], ["To", true], ["Change", true]],
         found.rows.map((each) => [name(each.topic), each.partition, count(each.from), count(each.to), difference(each)]), "The group has no offsets to set."),
       found.left_out > 0 && el("p", {}, `… and ${count(found.left_out)} more partitions.`),
