@@ -390,6 +390,10 @@ def test_a_message_is_produced_and_its_place_is_told(
     page.wait_for(f"{said}.includes('There is no topic nowhere.')")
     page.ask("document.getElementById('produce').click()")
     page.wait_for(f"{said}.includes('not written: there is no topic nowhere')")
+    page.ask("window.kept = fetch; window.fetch = () => Promise.reject(); 0")
+    page.ask("document.getElementById('produce').click()")
+    page.wait_for(f"{said}.includes('The dashboard does not answer. The message may have been')")
+    page.ask("window.fetch = kept; 0")
     assert page.ask("window.wasRun") is None
 
 

@@ -20,7 +20,9 @@ async function renewToken() {
   token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
 }
 
-/** The response to a request; throws an Error with a line for the user, and the invalid `field` if there is one. */
+/** The response to a request; throws an Error with a line for the user, and the invalid `field` if there is one.
+ * If there is no response it `isUnanswered`: what was asked for may have been done.
+ */
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
   return answer(await reach(() => fetch(addressOf(query ? `${path}?${query}` : path))));
@@ -45,7 +47,7 @@ async function reach(ask) {
   try {
     return await ask();
   } catch {
-    throw new Error("The dashboard does not answer.");
+    throw Object.assign(new Error("The dashboard does not answer."), { isUnanswered: true });
   }
 }
 

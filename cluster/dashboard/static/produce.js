@@ -69,7 +69,8 @@ export function produceDialog({ parts: [topic] }) {
       const href = addressOf("topics", [topic, "messages"], { partition: written.partition, from: written.offset });
       fill(result, el("p", {}, "✓ Written to ", el("a", { href, id: "written" }, `partition ${written.partition} at offset ${count(written.offset)}`), ", on all in-sync replicas."));
     } catch (problem) {
-      fill(result, el("p", { class: "problem" }, problem.message));
+      fill(result, el("p", { class: "problem" }, problem.message,
+        problem.isUnanswered && " The message may have been written: look for it before you send it again."));
     }
     isWriting = false;
   }
