@@ -7,6 +7,7 @@ import { count, name } from "./format.js";
 
 const TYPING_MS = 250;
 const AGAIN_MS = 4000;
+const LAST_MS = Date.UTC(9999, 11, 31);  // a later year has no form in the field
 const TARGETS = [
   { value: "to-earliest", text: "Earliest", help: "the beginning of each partition" },
   { value: "to-latest", text: "Latest", help: "the end: what is there now is skipped" },
@@ -60,7 +61,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     }
     const isTime = target.field === "datetime-local";
     const input = el("input", {
-      id: "reset-amount", type: target.field, step: 1, min: target.min, value: isTime ? localTime(Number(amount)) : amount,
+      id: "reset-amount", type: target.field, step: 1, min: target.min, value: isTime ? localTime(parseInt(amount, 10)) : amount,
       oninput: () => change(() => { amount = isTime ? String(new Date(input.value).getTime()) : input.value; }),
     });
     fill(field, el("label", { for: "reset-amount" }, `${target.label} `), input);
@@ -78,7 +79,7 @@ export function resetDialog({ parts: [group], options, setOptions }) {
     try {
       const found = await get("api/groups/reset", given());
       if (number !== asked || !isOpen) return;
-      addTopics(found.topics);
+      addTopics(topic === "" ? found.topics : [...found.topics, topic]);
       draw(found);
     } catch (wrong) {
       if (number !== asked || !isOpen) return;
@@ -87,7 +88,12 @@ export function resetDialog({ parts: [group], options, setOptions }) {
       fill(preview);
       say(wrong.message);
     }
-    timer = setTimeout(show, AGAIN_MS);
+    timer = setTimeout(showAgain, AGAIN_MS);
+  }
+
+  function showAgain() {
+    if (document.hidden) timer = setTimeout(showAgain, AGAIN_MS);
+    else show();
   }
 
   function addTopics(names) {
@@ -150,5 +156,5 @@ function difference({ from, to }) {
 /** A time as an input of a local time has it. */
 function localTime(ms) {
   const then = new Date(ms);
-  return Number.isFinite(ms) ? new Date(ms - then.getTimezoneOffset() * 60_000).toISOString().slice(0, 19) : "";
+  return Math.abs(ms) <= LAST_MS ? new Date(ms - then.getTimezoneOffset() * 60_000).toISOString().slice(0, 19) : "";
 }

@@ -108,7 +108,7 @@ class TransactionReader:
             "command": explain_command(transactional_id, self._program),
         }
 
-    def termination(self, transactional_id: str) -> Json:
+    def terminate_preview(self, transactional_id: str) -> Json:
         """What `terminate` will do: `question`, and `command`, which does the same."""
         with self._admin(TIMEOUT_S) as admin:
             found = self._known(admin, transactional_id).answer.transaction
@@ -118,7 +118,7 @@ class TransactionReader:
             "command": terminate_command(transactional_id, self._program),
         }
 
-    def abortion(self, topic: str, partition: int, offset: int) -> Json:
+    def abort_preview(self, topic: str, partition: int, offset: int) -> Json:
         """What `abort` will do: `question`, and `command`, which does the same."""
         place = Place(topic, partition)
         with self._admin(TIMEOUT_S) as admin, self._refusals("Alter", "--cluster"):

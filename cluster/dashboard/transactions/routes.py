@@ -26,8 +26,8 @@ class TransactionSource(Protocol):
 
     def transactions(self, search: str = "") -> Json: ...
     def explain(self, transactional_id: str) -> Json: ...
-    def termination(self, transactional_id: str) -> Json: ...
-    def abortion(self, topic: str, partition: int, offset: int) -> Json: ...
+    def terminate_preview(self, transactional_id: str) -> Json: ...
+    def abort_preview(self, topic: str, partition: int, offset: int) -> Json: ...
     def terminate(self, transactional_id: str) -> Done: ...
     def abort(self, topic: str, partition: int, offset: int) -> Done: ...
 
@@ -38,9 +38,9 @@ def transaction_routes(source: TransactionSource) -> list[Route]:
     return [
         Route("/api/transactions", routes.transactions),
         Route("/api/transactions/explain", routes.explain),
-        Route("/api/transactions/terminate", routes.termination),
+        Route("/api/transactions/terminate", routes.terminate_preview),
         Route("/api/transactions/terminate", routes.terminate, methods=["POST"]),
-        Route("/api/transactions/abort", routes.abortion),
+        Route("/api/transactions/abort", routes.abort_preview),
         Route("/api/transactions/abort", routes.abort, methods=["POST"]),
     ]
 
@@ -66,10 +66,10 @@ class _Routes:
         found = await self._questions.run(lambda: self._source.explain(name))
         return JSONResponse(found, headers=NO_STORE)
 
-    async def termination(self, request: Request) -> Response:
+    async def terminate_preview(self, request: Request) -> Response:
         """What POST will do, with the command line."""
         name = query_of(request, "transactional_id")
-        found = await self._questions.run(lambda: self._source.termination(name))
+        found = await self._questions.run(lambda: self._source.terminate_preview(name))
         return JSONResponse(found, headers=NO_STORE)
 
     async def terminate(self, request: Request) -> Response:
@@ -81,11 +81,13 @@ class _Routes:
         finally:
             self._listed.forget()
 
-    async def abortion(self, request: Request) -> Response:
+    async def abort_preview(self, request: Request) -> Response:
         """What POST will do, with the command line."""
         topic = query_of(request, "topic")
         partition, offset = (_whole(query_of(request, each)) for each in ("partition", "offset"))
-        found = await self._questions.run(lambda: self._source.abortion(topic, partition, offset))
+        found = await self._questions.run(
+            lambda: self._source.abort_preview(topic, partition, offset)
+        )
         return JSONResponse(found, headers=NO_STORE)
 
     async def abort(self, request: Request) -> Response:

@@ -29,10 +29,10 @@ class Recorded:
             raise UserError("there is no transactional id 'gone'")
         return {"sentence": transactional_id}
 
-    def termination(self, transactional_id: str) -> dict[str, Any]:
+    def terminate_preview(self, transactional_id: str) -> dict[str, Any]:
         return {"question": transactional_id}
 
-    def abortion(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    def abort_preview(self, topic: str, partition: int, offset: int) -> dict[str, Any]:
         return {"place": [topic, partition, offset]}
 
     def terminate(self, transactional_id: str) -> Done:
