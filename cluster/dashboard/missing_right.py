@@ -28,8 +28,12 @@ def explained_refusals(files: DataDir, operation: str, *resources: str) -> Itera
     try:
         yield
     except Refused as refused:
-        hint = ""
-        if refused.code in _DENIALS:
-            words = allowing_words(principal_of(security_of(files)), operation, resources)
-            hint = f"; to allow it: {launcher(files.path)} acls {words}"
-        raise UserError(f"{reason_of(refused)}{hint}") from None
+        raise UserError(refusal_text(files, refused, operation, *resources)) from None
+
+
+def refusal_text(files: DataDir, refused: Refused, operation: str, *resources: str) -> str:
+    """The reason, with that command line if a rule is missing."""
+    if refused.code not in _DENIALS:
+        return reason_of(refused)
+    words = allowing_words(principal_of(security_of(files)), operation, resources)
+    return f"{reason_of(refused)}; to allow it: {launcher(files.path)} acls {words}"

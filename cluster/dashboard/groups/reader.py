@@ -33,6 +33,7 @@ from cluster.dashboard.groups.resetting import (
     why_not,
 )
 from cluster.dashboard.groups.source import Reset
+from cluster.dashboard.missing_right import refusal_text
 from cluster.dashboard.sampling.sampler import Sampler
 from cluster.dashboard.sources import Done, Json
 from cluster.datadir.paths import DataDir
@@ -89,14 +90,14 @@ class GroupReader:
             with self._admin(brokers, TIMEOUT_S) as admin:
                 return self._described(admin, group, brokers)
         except Refused as refused:
-            problem = reason_of(refused)
+            problem = f"refuses to describe it: {self._reason(refused, 'Describe', group)}"
         except NoSuchGroup:
             raise
         except UserError as unreachable:
-            problem = str(unreachable)
+            problem = f"does not answer: {unreachable}"
         lags = group_lags(brokers, self._clock.wall_ms())
         known = next((each for each in lags if each.fields["group"] == group), None)
-        why = f"the coordinator of group {one_line(group)} does not answer: {problem}"
+        why = f"the coordinator of group {one_line(group)} {problem}"
         if known is None:
             raise UserError(why)
         return last_known(known, why)
@@ -139,7 +140,7 @@ class GroupReader:
                 group = _existing(admin, reset.group)
                 committed_now, found = _planned(admin, reset)
         except Refused as refused:
-            raise UserError(reason_of(refused)) from None
+            raise UserError(self._reason(refused, "Describe", reset.group)) from None
         return reset_view(reset, committed_now, found, why_not(group), self._program())
 
     def reset(self, reset: Reset) -> Done:
@@ -154,7 +155,7 @@ class GroupReader:
                 raise UserError(
                     f"a member has joined group {one_line(reset.group)}: stop it first"
                 ) from None
-            raise UserError(reason_of(refused)) from None
+            raise UserError(self._reason(refused, "Read", reset.group)) from None
         return Done(done_text(reset, found), reset_command(self._program(), reset))
 
     # -- connections -------------------------------------------------------------------------------
@@ -165,6 +166,11 @@ class GroupReader:
     def _servers(self, state: Mapping[str, Any], brokers: Sequence[BrokerStats]) -> Servers:
         alive = [each.broker for each in brokers if each.state == ALIVE]
         return Servers([*addresses_of(state, alive).values()], security_of(self._files))
+
+    def _reason(self, refused: Refused, operation: str, group: str) -> str:
+        if refused.code is not ErrorCode.group_authorization_failed:
+            return reason_of(refused)
+        return refusal_text(self._files, refused, operation, "--group", group)
 
     def _program(self) -> str:
         return launcher(self._files.path)
