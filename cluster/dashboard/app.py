@@ -65,15 +65,17 @@ def make_app(
     rules: AccessRules,
     more_routes: Sequence[Route] = (),
     *,
+    program: str | None = None,
     is_guarded: bool = False,
 ) -> Starlette:
     """Make the application, which reads and changes the cluster through `sources` alone.
 
-    `more_routes` are those of views with a package of their own. `is_guarded`: whether the page
+    `more_routes` are those of views with a package of their own. `program` is the launcher, quoted
+    for a shell, if commands are to name a data directory. `is_guarded`: whether the page
     lists users and access rules in its navigation. Call
     `app.state.end_streams` on its loop to let it stop.
     """
-    routes = _Routes(sources, rules, is_guarded=is_guarded)
+    routes = _Routes(sources, rules, program or launcher(), is_guarded=is_guarded)
     app = Starlette(
         routes=[
             Route("/", routes.page),
@@ -116,8 +118,11 @@ def make_app(
 
 
 class _Routes:
-    def __init__(self, sources: Sources, rules: AccessRules, *, is_guarded: bool) -> None:
+    def __init__(
+        self, sources: Sources, rules: AccessRules, program: str, *, is_guarded: bool
+    ) -> None:
         self._sources = sources
+        self._program = program
         self._is_guarded = is_guarded
         self._rules = rules
         self._differences = Differences()
@@ -154,7 +159,7 @@ class _Routes:
             modules=_MODULES,
             token=self._rules.token,
             may_change=self._rules.may_change,
-            program=launcher(),
+            program=self._program,
             is_guarded=self._is_guarded,
         )
         return HTMLResponse(text, headers=NO_STORE)

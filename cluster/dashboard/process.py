@@ -20,6 +20,7 @@ from cluster.datadir.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.datadir.paths import DataDir
 from cluster.runtime.heap_trim import keep_to_one_heap
 from cluster.runtime.held_socket import HeldSocket
+from cluster.runtime.installation import launcher
 
 
 def run_dashboard(
@@ -55,5 +56,5 @@ def run_dashboard(
         *transaction_routes(TransactionReader(files)),
         *access_routes(AccessReader(files)),
     ]
-    app = make_app(sources, rules, more_routes, is_guarded=is_guarded)
+    app = make_app(sources, rules, more_routes, program=launcher(files.path), is_guarded=is_guarded)
     serve(app, held.taken(), on_ready, app.state.end_streams)

@@ -130,6 +130,11 @@ def test_page_lists_access_only_where_clients_are_guarded(
     assert ("data-guarded" in Page(app).get("/").text) == is_guarded
 
 
+def test_commands_on_the_page_name_the_data_directory(sources: Recorded) -> None:
+    text = Page(make_app(sources, local_rules(), program="milena --data-dir '/a b'")).get("/").text
+    assert 'data-program="milena --data-dir &#39;/a b&#39;"' in text
+
+
 @pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/now", "/api/nothing", "/api/client"])
 def test_every_answer_forbids_foreign_content(page: Page, path: str) -> None:
     headers = page.get(path).headers

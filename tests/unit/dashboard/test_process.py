@@ -17,9 +17,9 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The rules of a dashboard at this address; it is not served."""
     made: list[AccessRules] = []
 
-    def recorded(sources: Any, rules: AccessRules, more_routes: Any, *, is_guarded: bool) -> Any:
+    def recorded(sources: Any, rules: AccessRules, more_routes: Any, **options: Any) -> Any:
         made.append(rules)
-        return make_app(sources, rules, more_routes, is_guarded=is_guarded)
+        return make_app(sources, rules, more_routes, **options)
 
     monkeypatch.setattr(process, "make_app", recorded)
     monkeypatch.setattr(process, "serve", lambda *_: None)
