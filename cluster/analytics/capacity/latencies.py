@@ -84,7 +84,8 @@ def latencies(history: WindowHistory) -> Latencies:
 def p99_over_time(history: WindowHistory, api: str, step_s: int) -> dict[int, float]:
     """The 99th percentile of an API in ms, in each step with requests."""
     counts: dict[int, list[int]] = defaultdict(lambda: [0] * BUCKETS)
-    for row in history.rows(LATENCY, "histogram", api=[api]):
+    is_fine = LATENCY.name in history.fine
+    for row in history.rows(LATENCY, "histogram", fine=is_fine, api=[api]):
         _add(counts[row["start_s"] // step_s * step_s], row["histogram"] or ())
     return {at: quantile_us(each, 0.99) / 1000 for at, each in sorted(counts.items()) if any(each)}
 

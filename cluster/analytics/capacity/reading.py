@@ -99,8 +99,9 @@ def read_history(
     if span <= _SHORT:
         minutes = {name: read(KIND_OF[name], "1m", since, until) for name in hours}
         hours = {name: _hours_of(table, KIND_OF[name]) for name, table in minutes.items()}
-        fine[LAG.name] = minutes[LAG.name]
-        widths[LAG.name] = "1m"
+        for name in (LAG.name, LATENCY.name):
+            fine[name] = minutes[name]
+            widths[name] = "1m"
     elif last is not None:
         hours = {name: _since(table, _floored(since)) for name, table in hours.items()}
     if quotas:

@@ -12,7 +12,7 @@ from cluster.analytics.capacity.lags import Lags, lags
 from cluster.analytics.capacity.latencies import Latencies, latencies, p99_over_time
 from cluster.analytics.capacity.topics import LargestTopics, topics
 from cluster.analytics.capacity.trends import HOUR_S
-from cluster.analytics.windows.kinds import BROKER, EVENT
+from cluster.analytics.windows.kinds import BROKER, EVENT, LATENCY
 from cluster.metrics.events import EventKind
 from cluster.model.printable import one_line
 
@@ -139,14 +139,16 @@ def series(history: WindowHistory) -> Series:
     else:
         hours = [(each.start_s, each.covered_s, *each[2:4]) for each in traffic(history).hours]
         step_s, totals = _stepped(hours, history, HOUR_S)
-    p99 = p99_over_time(history, "Produce", max(step_s, HOUR_S))
+    is_fine = LATENCY.name in history.fine
+    p99_s = max(step_s, history.width_s(LATENCY) if is_fine else HOUR_S)
+    p99 = p99_over_time(history, "Produce", p99_s)
     starts = list(range(history.first_s // step_s * step_s, history.end_s, step_s))
     return Series(
         step_s,
         starts,
         [_rate(totals.get(start), 1) for start in starts],
         [_rate(totals.get(start), 2) for start in starts],
-        [p99.get(start) for start in starts],
+        [p99.get(start // p99_s * p99_s) for start in starts],
         f"bytes of clients at all brokers in steps of {step_s} s, divided by the time that records"
         " cover",
     )

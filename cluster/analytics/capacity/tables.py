@@ -157,19 +157,21 @@ def _headroom(headroom: Headroom) -> Table:
 
 
 def _latencies(latencies: Latencies) -> Table:
-    columns = (
+    columns = [
         *(("API", TEXT), ("requests", NUMBER), ("p50", NUMBER), ("p95", NUMBER), ("p99", NUMBER)),
-        *(("p50 before", NUMBER), ("p95 before", NUMBER), ("p99 before", NUMBER)),
-        ("p99 now", NUMBER),
-    )
+    ]
     rows = [
-        (
-            *(one_line(each.api), words.count(each.now.requests), *words.times(each.now)),
-            *(*words.times(each.before), words.ratio(each.p99_ratio)),
-        )
+        [one_line(each.api), words.count(each.now.requests), *words.times(each.now)]
         for each in latencies.apis
     ]
     notes = [] if rows else ["There are no windows of response times."]
+    if any(each.before is not None for each in latencies.apis):
+        columns += [(f"{name} before", NUMBER) for name in ("p50", "p95", "p99")]
+        columns += [("p99 now", NUMBER)]
+        for row, each in zip(rows, latencies.apis, strict=True):
+            row += [*words.times(each.before), words.ratio(each.p99_ratio)]
+    elif rows:
+        notes.append("The history is too short to compare them with earlier ones.")
     return Table("Response times", columns, rows, notes, latencies.how)
 
 

@@ -33,6 +33,8 @@ _P99_STEPS: Final = 2
 _MARKS_MAX: Final = 300
 """The events that share a mark are those within this part of the period."""
 _TIP_LINES: Final = 12
+_SECONDS_BELOW_S: Final = 600
+"""Shorter periods have labels at parts of a minute."""
 _LABEL: Final = "Bytes in and out over time, p99 of Produce, and events"
 _FLAG: Final = "M0-5L5 0L0 5L-5 0Z"
 
@@ -120,8 +122,10 @@ def _values(row: _Row) -> Values:
 
 
 def _time_label(scale: TimeScale, time_s: int) -> str:
-    whole = clock(time_s, with_day=True)
-    return whole[5:10] if scale.end_s - scale.first_s > 2 * DAY_S else whole[11:16]
+    whole, span_s = clock(time_s, with_day=True), scale.end_s - scale.first_s
+    if span_s > 2 * DAY_S:
+        return whole[5:10]
+    return whole[11:16] if span_s >= _SECONDS_BELOW_S else whole[11:]
 
 
 def _event_text(event: EventRow) -> str:

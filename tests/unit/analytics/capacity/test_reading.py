@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from cluster.analytics.capacity.history import WindowHistory
 from cluster.analytics.capacity.lags import lags
 from cluster.analytics.capacity.reading import read_history
-from cluster.analytics.windows.kinds import LAG, WINDOW_KINDS, WindowKind
+from cluster.analytics.capacity.report import report
+from cluster.analytics.windows.kinds import BROKER, LAG, LATENCY, WINDOW_KINDS, WindowKind
 from cluster.analytics.windows.window_sums import coarser, windows_of
-from tests.support.capacity_history import Row, Truth, history, sums
+from tests.support.capacity_history import THURSDAY, Row, Truth, history, sums
 
 DAYS = 9
 TRUTH = Truth(days=DAYS)
@@ -74,3 +75,14 @@ def test_lags_alone_are_a_history() -> None:
 
 def _lags_of(found: WindowHistory) -> list[object]:
     return list(lags(found).groups)
+
+
+def test_short_history_has_a_p99_beside_each_rate() -> None:
+    short = Truth(days=1 / 24, first_s=THURSDAY + 24 * 60)
+    of_produce = next(row for row in short.latency_rows() if row["api"] == "Produce")
+    latencies = [{**of_produce, "start_s": time_s} for time_s in short.steps]
+    windows = Windows({BROKER: list(short.broker_rows()), LATENCY: latencies})
+    series = report(read_history(windows.read)).series
+    known = [at for at, rate in enumerate(series.bytes_in_per_s) if rate is not None]
+    assert len(known) == len(short.steps)
+    assert None not in [series.produce_p99_ms[at] for at in known]

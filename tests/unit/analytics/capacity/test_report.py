@@ -225,6 +225,23 @@ def test_names_of_equal_lines_of_throughput_do_not_touch() -> None:
     assert "no data" in [each.text for each in shapes], "of the p99"
 
 
+def test_labels_of_a_few_minutes_of_throughput_differ() -> None:
+    rows = [broker(THURSDAY + 60 * minute, covered_ms=60_000) for minute in range(4)]
+    shapes = throughput_plot.plot(report(history({BROKER: rows})).series, NO_EVENTS).shapes
+    times = [each.text for each in shapes if each.text is not None and ":" in each.text]
+    assert len(times) > 4
+    assert len(set(times)) == len(times)
+
+
+def test_columns_of_earlier_response_times_are_left_out_when_there_are_none() -> None:
+    short = Truth(days=1 / 24)
+    rows = {kind: list(rows) for kind, rows in short.rows().items() if kind in (BROKER, LATENCY)}
+    text = text_of(report(history(rows)))
+    assert "P99 BEFORE" not in text
+    assert "too short to compare them with earlier ones" in text
+    assert "P99 BEFORE" in text_of(report(history(WEEK.rows())))
+
+
 # -- little history -----------------------------------------------------------------------------
 
 
