@@ -1,9 +1,9 @@
 """The lifecycle of one child process as a state machine: events in, effects out, no side effects.
 
-starting -> running -> backing off -> starting ...      it died and is restarted
+starting -> running -> restarting -> starting ...       it died and is restarted
 starting -> recovering -> running                       it reports that its start takes longer
 running -> stopping -> stopped | held | starting        it was told to stop, stay down, restart
-starting | backing off -> failed                        it could not start, or died early too often
+starting | restarting -> failed                         it could not start, or died early too often
 """
 
 import enum
@@ -24,8 +24,8 @@ class ChildState(enum.Enum):
     RECOVERING = "recovering"
     RUNNING = "running"
     PAUSED = "paused"
-    BACKING_OFF = "backing off"
-    HELD = "held down"
+    BACKING_OFF = "restarting"
+    HELD = "stopped (stays down)"
     STOPPING = "stopping"
     FAILED = "failed"
 

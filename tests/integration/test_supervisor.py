@@ -156,7 +156,7 @@ def test_a_dead_broker_is_started_again_after_a_pause(cluster):
     cluster.start_and_wait()
     pid = cluster.broker(1)["pid"]
     os.kill(pid, signal.SIGKILL)
-    until(lambda: cluster.broker(1)["state"] == "backing off")
+    until(lambda: cluster.broker(1)["state"] == "restarting")
     until(lambda: cluster.broker(1)["state"] == "running")
     assert cluster.broker(1)["pid"] != pid
     assert cluster.broker(1)["restarts"] == 1
@@ -239,8 +239,8 @@ def test_children_do_not_outlive_a_killed_supervisor(cluster):
 def test_a_broker_can_be_held_down_and_brought_back(cluster):
     cluster.start_and_wait()
     cluster.ask("kill", id=0, signal=int(signal.SIGKILL), stay_down=True)
-    until(lambda: cluster.broker(0)["state"] == "held down")
-    with pytest.raises(UserError, match="broker 0 is held down"):
+    until(lambda: cluster.broker(0)["state"] == "stopped (stays down)")
+    with pytest.raises(UserError, match=r"broker 0 is stopped \(stays down\)"):
         cluster.ask("kill", id=0, signal=int(signal.SIGKILL))
     cluster.ask("restart", id=0)
     until(lambda: cluster.broker(0)["state"] == "running")
@@ -293,7 +293,7 @@ def test_status_reports_what_happened_to_each_process(cluster):
     os.kill(cluster.broker(1)["pid"], signal.SIGKILL)
     until(lambda: told().count("is running again") == 2)
     cluster.ask("kill", id=1, signal=int(signal.SIGKILL), stay_down=True)
-    until(lambda: cluster.broker(1)["state"] == "held down")
+    until(lambda: cluster.broker(1)["state"] == "stopped (stays down)")
     assert told()[1:] == [
         "is paused by a command (SIGSTOP)",
         "is resumed by a command (SIGCONT)",
@@ -382,7 +382,7 @@ def test_a_broker_is_added_and_removed_while_the_others_run(cluster):
     cluster.ask("remove-broker", id=2)
     until(lambda: broker_state(cluster, 2) is None)
     os.kill(cluster.broker(2)["pid"], signal.SIGKILL)
-    until(lambda: broker_state(cluster, 7) == "backing off")
+    until(lambda: broker_state(cluster, 7) == "restarting")
     cluster.ask("remove-broker", id=7)
     assert broker_state(cluster, 7) is None
     assert remembered(cluster) == [0, 1]

@@ -178,7 +178,7 @@ def test_child_told_to_stay_down_waits_for_a_restart():
 def test_child_that_backs_off_can_be_held_down_but_not_signaled():
     child = a_running_child()
     child.on_exited("died", MonotonicMs(0))
-    with pytest.raises(UserError, match="is backing off"):
+    with pytest.raises(UserError, match="is restarting"):
         child.on_kill_ordered(signal.SIGKILL, stay_down=False, now_ms=MonotonicMs(0))
     assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=MonotonicMs(0)) == []
     assert child.on_wake(MonotonicMs(1_000)) == []

@@ -51,11 +51,11 @@ def test_a_cluster_whose_brokers_all_serve_is_up() -> None:
 
 
 def test_a_cluster_without_a_serving_broker_is_down() -> None:
-    state = a_state("backing off", "paused", controller=None)
+    state = a_state("restarting", "paused", controller=None)
     health = cluster_health(state, [], {})
     assert health.state == DOWN
     assert health.text == (
-        "0 of 2 brokers serve; broker 0 is backing off; broker 1 is paused; no broker is the"
+        "0 of 2 brokers serve; broker 0 is restarting; broker 1 is paused; no broker is the"
         " controller"
     )
     assert cluster_health(None, [], {}) == NOT_RUNNING
@@ -71,7 +71,13 @@ def test_while_it_starts_or_stops_the_state_says_so(phase: str) -> None:
 @pytest.mark.parametrize(
     ("state", "stats", "disks", "kind", "text"),
     [
-        (a_state("running", "held down"), [], {}, "broker_down", "broker 1 is held down"),
+        (
+            a_state("running", "stopped (stays down)"),
+            [],
+            {},
+            "broker_down",
+            "broker 1 is stopped (stays down)",
+        ),
         (a_state("running", "recovering"), [], {}, "broker_down", "broker 1 is recovering"),
         (a_state("running", "paused"), [], {}, "broker_paused", "broker 1 is paused"),
         (
@@ -82,11 +88,11 @@ def test_while_it_starts_or_stops_the_state_says_so(phase: str) -> None:
             "broker 1 is paused or stuck: no figures for 5 s",
         ),
         (
-            a_state("running", registry_process={"state": "backing off"}),
+            a_state("running", registry_process={"state": "restarting"}),
             [],
             {},
             "registry_down",
-            "the registry is backing off",
+            "the registry is restarting",
         ),
         (
             a_state("running"),
