@@ -82,8 +82,14 @@ function show({ name, title, make }, parts, options) {
     // What had the focus may be gone with the view before.
     if (!isFirst && document.activeElement === document.body) main.focus({ preventScroll: true });
     for (const link of document.querySelectorAll("nav a")) {
-      if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      if (link.hash !== `#${name}`) {
+        link.removeAttribute("aria-current");
+        continue;
+      }
+      link.setAttribute("aria-current", "page");
+      // On a phone the navigation is wider than the screen.
+      const nav = link.parentElement;
+      nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
     }
     refresh(view);
   }
