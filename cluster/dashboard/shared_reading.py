@@ -35,6 +35,8 @@ class SharedReading:
         self._task: asyncio.Task[Json] | None = None
         self._fresh_until_s = 0.0
         self._forgotten = 0
+        self._began_at = 0
+        """The value of `_forgotten` when the reading began."""
 
     def forget(self) -> None:
         """Drop the cached result, and that of a reading in progress."""
@@ -44,18 +46,24 @@ class SharedReading:
     async def get(self) -> Json:
         """The current result. Raises what `read` raises."""
         loop = asyncio.get_running_loop()
+        while self._task is not None and not self._task.done() and self._is_outdated:
+            await asyncio.wait([self._task])
         is_old = self._task is None or (self._task.done() and loop.time() >= self._fresh_until_s)
         if self._task is None or is_old:
+            self._began_at = self._forgotten
             self._task = asyncio.create_task(self._run())
         return await asyncio.shield(self._task)
+
+    @property
+    def _is_outdated(self) -> bool:
+        return self._began_at != self._forgotten
 
     async def _run(self) -> Json:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        forgotten = self._forgotten
         found = await self._run_on_thread(self._read)
         ended_s = loop.time()
-        if forgotten != self._forgotten:
+        if self._is_outdated:
             return found
         self._fresh_until_s = max(
             began_s + self._period_s, ended_s + (ended_s - began_s) / self._share
