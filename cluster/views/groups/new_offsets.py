@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.client.admin import Admin
 from cluster.client.record_requests import EARLIEST, LATEST, offsets_at
 from cluster.client.topic_requests import Place
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
+
+_NAMED_MAX: Final = 20
+"""Partitions in one message."""
 
 
 class Target(Enum):
@@ -65,8 +68,10 @@ def shifted(places: Iterable[Place], current: Mapping[Place, int], by: int) -> d
     """Each committed offset moved by that many records. Raises UserError where there is none."""
     missing = [place for place in places if place not in current]
     if missing:
-        names = ", ".join(f"{place.topic}-{place.partition}" for place in missing)
-        raise UserError(f"cannot shift offsets for {one_line(names)}: there is no committed offset")
+        names = ", ".join(f"{place.topic}-{place.partition}" for place in missing[:_NAMED_MAX])
+        more = len(missing) - _NAMED_MAX
+        which = f"{one_line(names)} and {more:,} more" if more > 0 else one_line(names)
+        raise UserError(f"cannot shift offsets for {which}: there is no committed offset")
     return {place: current[place] + by for place in places}
 
 
