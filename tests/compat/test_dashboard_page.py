@@ -1185,6 +1185,8 @@ def test_no_view_is_long_on_a_phone(cluster: Cluster, page: WebPage, url: str) -
         page.wait_for("!document.querySelector('main').innerText.includes('Reading …')")
         heights[name] = page.ask(HEIGHT)
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), name
+        edge = "document.querySelector('nav a[aria-current]')?.getBoundingClientRect().right ?? 0"
+        assert page.ask(f"({edge}) <= innerWidth"), name
     assert {name: height for name, height in heights.items() if height > PHONE_MAX} == {}
 
 

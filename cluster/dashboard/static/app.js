@@ -174,5 +174,6 @@ router.start();
 loadPast(120);
 follow(onReading, (isReached, why = "The dashboard does not answer") => {
   document.documentElement.dataset.reached = String(isReached);
+  if (!isReached) tellCluster({ health: { state: "unknown", text: "no answer" } });
   say(isReached ? "" : `${why}; trying again. What is shown is its last reading.`);
 });

@@ -103,8 +103,8 @@ function summed({ open, open_left_out: more, others, others_left_out: left }, ho
   const number = open.length + more;
   const oldest = number > 0 ? `, the oldest for ${duration(open[0]?.age_ms)}` : "";
   const waiting = holds.held.length + holds.left_out;
-  return `${count(number)} open${oldest}; ${waiting === 0 ? "no partition is held back" : `${count(waiting)} ${waiting === 1 ? "partition is" : "partitions are"} held back`};`
-    + ` ${count(others.length + left)} other transactional ids.`;
+  return `${count(number)} open${oldest}; ${waiting === 0 ? "no partition is known to be held back" : `${count(waiting)} ${waiting === 1 ? "partition is" : "partitions are"} held back`};`
+    + ` ${count(others.length + left)} other transactional ${others.length + left === 1 ? "id" : "ids"}.`;
 }
 
 const idLink = (id) => el("a", { class: "link", "data-id": id, href: addressOf("transactions", [id]) }, name(id));
@@ -119,7 +119,7 @@ function openRow(each, held) {
 
 /** The records behind a transaction, by partition. */
 function holdsBack(held) {
-  if (held.length === 0) return "nothing";
+  if (held.length === 0) return "nothing known";
   return held.map((each) => el("div", {}, `${count(each.records)} records in ${partition(each)}`));
 }
 
