@@ -167,7 +167,8 @@ document.addEventListener("keydown", (event) => {
 });
 freezeButton.addEventListener("click", freeze);
 document.getElementById("theme").addEventListener("click", changeTheme);
-fill(document.getElementById("views"), LISTED.map(({ name, title }) => el("a", { href: addressOf(name) }, title)));
+// With `./` they are pages for axe; addresses of a # alone would be skip links, which may not be out of sight.
+fill(document.getElementById("views"), LISTED.map(({ name, title }) => el("a", { href: `./${addressOf(name)}` }, title)));
 fill(document.getElementById("view-keys"), LISTED.map(({ title }, at) => [at > 0 && ", ", el("kbd", {}, at + 1), ` ${title.toLowerCase()}`]));
 
 router.start();
