@@ -34,6 +34,13 @@ def principal_of(security: "ClientSecurity") -> str:
 
 
 def allowing_words(principal: str, operation: str, resources: Sequence[str]) -> str:
-    """The options of `acls` that allow an operation on resources, each an option and its value."""
-    words = ["--add", "--allow-principal", principal, "--operation", operation, *resources]
+    """The options of `acls` that allow an operation on resources: `--cluster`, or an option
+    and a name for each.
+    """
+    words = ["--add", "--allow-principal", principal, "--operation", operation]
+    for at in range(0, len(resources), 2):
+        option, *value = resources[at : at + 2]
+        # A value that begins with a dash would be taken for an option.
+        is_dashed = bool(value) and value[0].startswith("-")
+        words += [f"{option}={value[0]}"] if is_dashed else [option, *value]
     return shlex.join(words)

@@ -28,6 +28,7 @@ LONGEST: Final = (
     "tests/integration/test_compiled.py",
     "tests/compat/test_window_readers.py",
     "tests/compat/test_prometheus.py",
+    "tests/compat/test_report_page.py",
     "tests/integration/test_rollup_follow.py::test_following_rollup_killed_in_each_phase_equals_plain_python",
     "tests/integration/test_rollup.py",
     "tests/compat/test_history_page.py",
