@@ -68,7 +68,13 @@ def serve(place: Path, port: int) -> None:
     """The dashboard's process."""
     held = HeldSocket("127.0.0.1", port)
     run_dashboard(
-        DataDir(place), "127.0.0.1", held, lambda: None, has_password=False, may_change=False
+        DataDir(place),
+        "127.0.0.1",
+        held,
+        lambda: None,
+        has_password=False,
+        may_change=False,
+        is_guarded=False,
     )
 
 
@@ -132,7 +138,7 @@ def measure(files: DataDir, options: argparse.Namespace) -> None:
             print(f"{'PAGES':>6} {'% OF A CORE':>12} {'KB/S TO EACH':>13} {'RSS MB':>7}")
             for pages in (0, 1, options.pages):
                 print(row(psutil.Process(child.pid), url, pages, options.seconds), flush=True)
-            print(in_a_browser(f"{url}/#clients", "table.clients tbody tr"))
+            print(in_a_browser(f"{url}/#clients", "main [data-client]"))
         finally:
             child.send_signal(signal.SIGTERM)
 
