@@ -103,6 +103,8 @@ def write_rows(stats: MmapStats, clients: int, second: int) -> None:
             rate=random.uniform(0.8e6, 1.2e6),
             window_seconds=10.5,
             requests=client + second,
+            active_ms=time.monotonic_ns() // 10**6,
+            written_wall_ms=time.time_ns() // 10**6,
             software="confluent-kafka-python 2.16.1-rdkafka-2.16.0",
             samples=samples,
         )
