@@ -25,6 +25,8 @@ ROOT: Final = Path(__file__).parents[2]
 
 LONGEST: Final = (
     "tests/compat/test_dashboard_page.py",
+    "tests/compat/test_topics_page.py",
+    "tests/compat/test_groups_page.py",
     "tests/integration/test_compiled.py",
     "tests/compat/test_window_readers.py",
     "tests/compat/test_prometheus.py",
