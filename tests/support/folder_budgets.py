@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 BUDGETS: Final = {
-    "tests/unit": 700,
+    "tests/unit": 900,
     "tests/wire": 15,
     "tests/tidy": 45,
-    "tests/simulation": 350,
+    "tests/simulation": 400,
     "tests/fuzz": 50,
     "tests/integration": 1_800,
     "tests/compat": 1_300,
