@@ -112,6 +112,8 @@ def grouped(cluster: Cluster) -> Iterator[str]:
         {
             "bootstrap.servers": cluster.bootstrap,
             **{"group.id": GROUP, "client.id": MEMBER, "enable.auto.commit": False},
+            "max.poll.interval.ms": 3_600_000,  # nobody polls while the tests look at the group
+            "session.timeout.ms": 300_000,
         }
     )
     consumer.subscribe([topic])

@@ -112,7 +112,10 @@ def test_metric_records_written_by_brokers_are_read(spark, cluster, full_topic):
 
     wanted = {"broker", "topic", "latency", "event", "quota"}
     wait_until(lambda: wanted <= kinds().keys(), "records of most kinds", PATIENCE_S)
-    values = read(spark, cluster, "__cluster_metrics", kind="broker").first()["values"]
+    # A broker's first record may precede its first look at the disk.
+    measured = "values['LogDirectoryTotalBytes'] > 0"
+    found = read(spark, cluster, "__cluster_metrics", kind="broker").where(measured)
+    values = wait_until(found.first, "a record with the size of the disk", PATIENCE_S)["values"]
     assert values["LogDirectoryTotalBytes"] > values["LogDirectoryUsableBytes"] > 0
     assert len(values) > len(NESTED["values"])
 

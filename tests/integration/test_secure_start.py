@@ -440,7 +440,7 @@ def test_the_dashboard_connects_as_the_tools_do(cluster: Cluster) -> None:
     sources = ClusterSources(files(cluster))
     view = sources.cluster()
     assert view["health"]["brokers_up"] == BROKERS
-    assert "orders" in {topic["name"] for topic in view["topics"]}
+    assert view["health"]["topics"] >= 1  # without the login it would be told of none
     done = sources.alter_quota({"user": "alice"}, {"producer_byte_rate": 4096.0})
     assert "--user=alice" in done.command
     listed = cluster.command("quotas", "list", "--json").stdout
