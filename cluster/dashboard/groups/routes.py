@@ -27,7 +27,7 @@ from cluster.dashboard.sources import Json
 _KEPT_MAX: Final = 50
 """Groups whose last reading is kept, those that were asked for last."""
 _SHARE: Final = 0.5
-"""Of readings of one group: most of their time is spent waiting for brokers."""
+"""Readings of one group spend most of their time waiting for brokers."""
 
 
 def group_routes(source: GroupSource) -> list[Route]:

@@ -5,7 +5,7 @@ from typing import Final
 
 RECORDS_MAX: Final = 200_000
 BYTES_MAX: Final = 32 * 1024 * 1024
-"""Of fetched batches, and of records that are kept."""
+"""Fetched batches count, and so do records that are kept."""
 SECONDS_MAX: Final = 5.0
 
 

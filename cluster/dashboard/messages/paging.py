@@ -16,7 +16,7 @@ from cluster.model.errors import Refused
 from cluster.records.batch import CODEC_MASK
 
 WINDOW_MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of a run of offsets that is read to its end before its last records are shown."""
+"""A run of offsets this long is read to its end before its last records are shown."""
 _SPARSE_BYTES: Final = 256 * 1024
 _WIDER: Final = 4
 _CHECKED_EVERY: Final = 256
@@ -202,7 +202,7 @@ class Page(NamedTuple):
     """What was read."""
 
     messages: Sequence[Message]
-    """In the order in which they were read."""
+    """They are in the order in which they were read."""
     resume: Mapping[int, int]
     """Where the next page in this direction goes on in each partition."""
     stopped: str | None

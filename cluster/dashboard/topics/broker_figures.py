@@ -22,7 +22,7 @@ class TopicFigures(NamedTuple):
     """One topic; what is not known is None."""
 
     bytes: int | None
-    """Of all replicas on live brokers."""
+    """All replicas on live brokers count."""
     rates: Mapping[str, float | None]
     """Per second: `in` and `out` in bytes, `records` that clients produce."""
 

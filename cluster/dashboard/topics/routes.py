@@ -16,7 +16,7 @@ from cluster.dashboard.topics.new_message import new_message
 from cluster.dashboard.topics.sources import TopicSource
 
 _MESSAGE_MAX_BYTES: Final = 8 << 20
-"""Of a request with a message: its JSON may be several times as large as the message."""
+"""A request with a message: its JSON may be several times as large as the message."""
 _KEPT_MAX: Final = 16
 """Topics whose last reading is kept for other pages."""
 
