@@ -25,7 +25,6 @@ from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
-from tests.compat.axe import axe_core
 from tests.compat.dashboard_scene import (
     IS_BESIDE_ITS_HEADING,
     NASTY,
@@ -33,11 +32,9 @@ from tests.compat.dashboard_scene import (
     TOPIC,
     WIDTHS,
     look_at_all,
-    page_of,
     row_texts,
-    watched_cluster,
 )
-from tests.compat.web_browser import WebPage, web_page
+from tests.compat.web_browser import WebPage
 from tests.support.client_quotas import KIB, NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
 from tests.support.metric_records import quota_record
@@ -56,27 +53,9 @@ PHONE_MAX = 2_500
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebPage]:
-    with web_page(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def cluster(page: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two brokers of this module's own: one is killed. After `page`, which may skip."""
-    with watched_cluster(tmp_path_factory.mktemp("dashboard")) as running:
-        yield running
-
-
-@pytest.fixture
-def url(cluster: Cluster) -> str:
-    return page_of(cluster)
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The text of axe-core."""
-    return axe_core()
+def cluster(watched: Cluster) -> Cluster:
+    """Not shared with other modules: a broker is killed."""
+    return watched
 
 
 def figures(page: WebPage, client_id: str, quota: str = "produce") -> dict[str, str]:

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.compat.axe import axe_core
 from tests.compat.dashboard_scene import (
     SUMMARY,
     WIDTHS,
     look_at_all,
-    page_of,
     row_texts,
-    watched_cluster,
 )
-from tests.compat.web_browser import WebPage, web_page
+from tests.compat.web_browser import WebPage
 from tests.support.open_transactions import begin
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, unique_name
@@ -29,27 +26,9 @@ GROUP, MEMBER = "readers", "reader-one"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebPage]:
-    with web_page(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def cluster(page: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two brokers of this module's own: they are paused. After `page`, which may skip."""
-    with watched_cluster(tmp_path_factory.mktemp("dashboard")) as running:
-        yield running
-
-
-@pytest.fixture
-def url(cluster: Cluster) -> str:
-    return page_of(cluster)
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The text of axe-core."""
-    return axe_core()
+def cluster(watched: Cluster) -> Cluster:
+    """Not shared with other modules: its brokers are paused."""
+    return watched
 
 
 def test_an_open_transaction_is_explained_and_terminated(

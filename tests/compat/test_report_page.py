@@ -16,8 +16,8 @@ from cluster.analytics.reports import html_report
 from cluster.analytics.reports.usage_history import add_series, totals
 from cluster.analytics.reports.usage_report import usage_report
 from cluster.analytics.windows.kinds import QUOTA
-from tests.compat.axe import axe_core, violations
-from tests.compat.web_browser import WebPage, web_page
+from tests.compat.axe import violations
+from tests.compat.web_browser import WebPage
 from tests.support.capacity_history import Truth, history
 from tests.support.metric_records import START_MS, Record, quota_record
 from tests.support.window_directories import windows_of_records
@@ -80,17 +80,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, text in pages.items():
         (place / f"{name}.html").write_text(text)
     return {name: (place / f"{name}.html").as_uri() for name in pages}
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebPage]:
-    with web_page(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    return axe_core()
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The page's topics and messages in a real browser, beside the figures and records of a cluster."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from confluent_kafka import Producer
 
 from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_reader import read_stats
-from tests.compat.axe import axe_core
-from tests.compat.dashboard_scene import NASTY, TOPIC, WIDTHS, look_at_all, page_of, watched_cluster
-from tests.compat.web_browser import WebPage, web_page
+from tests.compat.dashboard_scene import NASTY, TOPIC, WIDTHS, look_at_all
+from tests.compat.web_browser import WebPage
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -23,27 +21,9 @@ pytestmark = [pytest.mark.compat, pytest.mark.beyond_pypi]
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebPage]:
-    with web_page(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def cluster(page: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two brokers of this module's own: they are paused. After `page`, which may skip."""
-    with watched_cluster(tmp_path_factory.mktemp("dashboard")) as running:
-        yield running
-
-
-@pytest.fixture
-def url(cluster: Cluster) -> str:
-    return page_of(cluster)
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The text of axe-core."""
-    return axe_core()
+def cluster(watched: Cluster) -> Cluster:
+    """Not shared with other modules: its brokers are paused."""
+    return watched
 
 
 def cells(page: WebPage, row: str) -> dict[str, str]:
