@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import Final, NamedTuple, Self
 
 from cluster.client.produce_requests import VERSION, Answer, produce_body, read_answer
+from cluster.client.producer_ids import new_producer
 from cluster.client.security import Address, Servers
 from cluster.client.socket_client import SocketClient
-from cluster.model.errors import ErrorCode, PeerError, UserError
+from cluster.model.errors import ErrorCode, PeerError, Refused, UserError
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
-    InitProducerIdRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
@@ -55,10 +55,21 @@ _TRY_AGAIN: Final = frozenset(
         ErrorCode.unknown_leader_epoch,
     }
 )
+_DENIALS: Final = frozenset(
+    {ErrorCode.topic_authorization_failed, ErrorCode.cluster_authorization_failed}
+)
 
 
 class NoSuchPartition(UserError):
     """The topic or partition does not exist, which waiting does not change."""
+
+
+class WriteDenied(UserError):
+    """The login lacks a right, which waiting does not change."""
+
+    def __init__(self, text: str, code: ErrorCode) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class _Retriable(Exception):
@@ -153,6 +164,8 @@ class PartitionWriter:
             if self.first_offset < 0:
                 self.first_offset = answer.base_offset
             self.end_offset = answer.base_offset + oldest.batch.record_count
+        elif answer.error_code in _DENIALS:
+            raise self._denied_or_retriable(answer.error_code)
         elif answer.error_code is not ErrorCode.duplicate_sequence_number:
             raise UserError(
                 f"{self._topic}-{self._partition} refuses a batch of"
@@ -179,7 +192,7 @@ class PartitionWriter:
     def _pause(self, problem: Exception) -> None:
         """Drop the connection and wait a little. Raises UserError when that has lasted too long."""
         self._disconnect()
-        if isinstance(problem, NoSuchPartition):
+        if isinstance(problem, NoSuchPartition | WriteDenied):
             raise problem
         if self._clock.monotonic_ms() - self._moved_at > _PATIENCE_MS:
             raise UserError(
@@ -215,7 +228,7 @@ class PartitionWriter:
         if topic.error_code is ErrorCode.unknown_topic_or_partition:
             raise NoSuchPartition(f"there is no topic {self._topic}; create it first")
         if topic.error_code is not ErrorCode.none:
-            raise _Retriable(topic.error_code.name)
+            raise self._denied_or_retriable(topic.error_code)
         found = {each.partition_index: each.leader_id for each in topic.partitions}
         if self._partition not in found:
             raise NoSuchPartition(
@@ -227,11 +240,18 @@ class PartitionWriter:
         raise _Retriable("it has no leader")
 
     def _begin(self, client: SocketClient) -> None:
-        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout=_NO_TIME)
-        answer = client.call(ApiKey.INIT_PRODUCER_ID, asked)
-        if answer.error_code is not ErrorCode.none:
-            raise _Retriable(answer.error_code.name)
-        self._producer = ProducerIdentity(answer.producer_id, answer.producer_epoch, 0)
+        try:
+            self._producer = new_producer(client)
+        except Refused as refused:
+            raise self._denied_or_retriable(refused.code) from None
+
+    def _denied_or_retriable(self, code: ErrorCode) -> Exception:
+        if code in _DENIALS:
+            return WriteDenied(
+                f"not allowed to write to {self._topic}-{self._partition}: {code.name.upper()}",
+                code,
+            )
+        return _Retriable(code.name)
 
     def _offset(self, client: SocketClient, timestamp: int) -> int:
         partition = ListOffsetsPartition(partition_index=self._partition, timestamp=timestamp)
@@ -243,7 +263,7 @@ class PartitionWriter:
         )
         ((found,),) = (topic.partitions for topic in client.call(ApiKey.LIST_OFFSETS, asked).topics)
         if found.error_code is not ErrorCode.none:
-            raise _Retriable(found.error_code.name)
+            raise self._denied_or_retriable(found.error_code)
         return int(found.offset)
 
 

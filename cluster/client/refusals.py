@@ -16,6 +16,10 @@ _TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.non_empty_group: "The group is not empty",
     ErrorCode.invalid_group_id: "Invalid group id",
 }
+PRODUCER: Final = "--producer"
+"""Needs a topic, and may have a transactional id."""
+CONSUMER: Final = "--consumer"
+"""Needs a topic and a group."""
 
 
 def reason_of(refused: Refused) -> str:
@@ -35,9 +39,10 @@ def principal_of(security: "ClientSecurity") -> str:
 
 def allowing_words(principal: str, operation: str, resources: Sequence[str]) -> str:
     """The options of `acls` that allow an operation on resources: `--cluster`, or an option
-    and a name for each.
+    and a name for each. PRODUCER and CONSUMER allow all that such a client does with them.
     """
-    words = ["--add", "--allow-principal", principal, "--operation", operation]
+    granted = [operation] if operation in (PRODUCER, CONSUMER) else ["--operation", operation]
+    words = ["--add", "--allow-principal", principal, *granted]
     for at in range(0, len(resources), 2):
         option, *value = resources[at : at + 2]
         # A value that begins with a dash would be taken for an option.

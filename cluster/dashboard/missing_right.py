@@ -23,7 +23,7 @@ _DENIALS: Final = frozenset(
 @contextlib.contextmanager
 def explained_refusals(files: DataDir, operation: str, *resources: str) -> Iterator[None]:
     """Raises UserError for Refused: the reason, and the `acls --add` of the operation on resources
-    such as `--topic orders`, if the page's own user lacks that rule.
+    such as `--topic orders`, if the page's own user lacks that rule; see `allowing_words`.
     """
     try:
         yield

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cluster.client.refusals import allowing_words, principal_of
+from cluster.client.refusals import CONSUMER, PRODUCER, allowing_words, principal_of
 from cluster.model.acls import USER_PREFIX
 from cluster.model.errors import ErrorCode, UserError
 from cluster.runtime.installation import launcher
@@ -23,10 +23,8 @@ _OPERATIONS: Final[Mapping[ErrorCode, Mapping[str, str]]] = {
         "topics delete": "Delete",
         "configs describe": "DescribeConfigs",
         "configs alter": "AlterConfigs",
-        "produce": "Write",
         "consume": "Read",
         "delete-records": "Delete",
-        "import-log": "Write",
         "load-test": "Create",
         "groups describe": "Describe",
         "groups reset-offsets": "Read",
@@ -45,7 +43,6 @@ _OPERATIONS: Final[Mapping[ErrorCode, Mapping[str, str]]] = {
         "load-test": "Read",
     },
     ErrorCode.transactional_id_authorization_failed: {
-        "produce": "Write",
         "transactions describe": "Describe",
         "transactions force-terminate": "Write",
     },
@@ -64,7 +61,6 @@ _OPERATIONS: Final[Mapping[ErrorCode, Mapping[str, str]]] = {
         "partitions elect-leaders": "Alter",
         "partitions reassign": "Alter",
         "partitions balance": "Alter",
-        "produce": "IdempotentWrite",
         "quotas list": "DescribeConfigs",
         "quotas set": "AlterConfigs",
         "quotas unset": "AlterConfigs",
@@ -77,6 +73,13 @@ _OPERATIONS: Final[Mapping[ErrorCode, Mapping[str, str]]] = {
     },
 }
 """The operation that a command and its action need, by what the broker refused."""
+_ROLES: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
+    "produce": (PRODUCER, ("topic",), ("transactional_id",)),
+    "import-log": (PRODUCER, ("topic",), ()),
+    "consume": (CONSUMER, ("topic", "group"), ()),
+}
+"""Commands that need several rights, which one rule grants: its role, the options that it must
+have, and those that it may have. Without one of the former the operation alone is granted."""
 _OPTIONS: Final = {
     ErrorCode.topic_authorization_failed: "topic",
     ErrorCode.group_authorization_failed: "group",
@@ -99,18 +102,37 @@ def right_hint(
     """
     if code not in _OPERATIONS:
         return ""
-    operation = _OPERATIONS[ErrorCode(code)].get(action_of(args))
-    if operation is None:
+    operation, resources = _role(args) or _operation(ErrorCode(code), args, names)
+    if not resources:
         return ""
-    resources = ["--cluster"]
-    if code in _OPTIONS:
-        option = _OPTIONS[ErrorCode(code)]
-        found = [*names] if names is not None else _names(args, option)
-        if not found:
-            return ""
-        resources = [word for name in found for word in (f"--{option.replace('_', '-')}", name)]
     words = allowing_words(_principal(args), operation, resources)
     return f"; to allow it: {_acls(args)} {words}"
+
+
+def _role(args: argparse.Namespace) -> tuple[str, list[str]] | None:
+    """The role of the command with the resources that it is for."""
+    role, needed, possible = _ROLES.get(action_of(args), ("", (), ()))
+    named = {option: _names(args, option) for option in (*needed, *possible)}
+    if not needed or not all(named[option] for option in needed):
+        return None
+    return role, [word for option, found in named.items() for word in _words(option, found)]
+
+
+def _operation(
+    code: ErrorCode, args: argparse.Namespace, names: Iterable[str] | None
+) -> tuple[str, list[str]]:
+    """The operation that was refused, and on which resources; none if that is not known."""
+    operation = _OPERATIONS[code].get(action_of(args))
+    if operation is None:
+        return "", []
+    if code not in _OPTIONS:
+        return operation, ["--cluster"]
+    option = _OPTIONS[code]
+    return operation, _words(option, _names(args, option) if names is None else names)
+
+
+def _words(option: str, names: Iterable[str]) -> list[str]:
+    return [word for name in names for word in (f"--{option.replace('_', '-')}", name)]
 
 
 def action_of(args: argparse.Namespace) -> str:

@@ -16,11 +16,15 @@ import httpx
 import psutil
 import pytest
 
+from cluster.client.produce_requests import Answer, read_answer
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.dashboard.live_rows import CLIENTS_MAX
+from cluster.dashboard.topics import writer
+from cluster.dashboard.topics.new_message import NewMessage
 from cluster.datadir.paths import DataDir
 from cluster.metrics.stats_reader import read_stats
+from cluster.model.errors import UserError
 from cluster.model.quotas import QuotaEntity
 from tests.support.client_quotas import NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
@@ -267,6 +271,27 @@ def test_dashboard_shows_the_state_of_the_cluster(cluster: Cluster, browser: Bro
     assert rated["requests_per_s"] > 0
     assert 0 < rated["p50_ms"] <= rated["p99_ms"]
     assert 0 < rated["local_p50_ms"] <= rated["local_p99_ms"]
+
+
+def test_a_message_whose_answer_was_lost_is_written_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[Answer] = []
+
+    def losing(body: bytes) -> Answer:
+        answers.append(read_answer(body))
+        if len(answers) == 1:
+            raise UserError("lost")
+        return answers[-1]
+
+    monkeypatch.setattr(writer, "read_answer", losing)
+    brokers = dict(enumerate(cluster.addresses))
+    written = writer.write_message(
+        DataDir(cluster.data_dir), brokers, NewMessage(TOPIC, None, "once", (), 1)
+    )
+    first, second = answers
+    assert first == second
+    assert written == {"partition": 1, "offset": first.base_offset}
 
 
 def test_a_quota_is_set_and_removed_and_the_command_line_does_the_same(

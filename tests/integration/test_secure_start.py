@@ -87,7 +87,14 @@ def test_a_user_without_rights_is_told_which_rule_to_add(cluster, tmp_path):
     )
     produced = fed(cluster, "produce", "of-eve", *as_eve, given="one\ntwo\n")
     assert produced.returncode == 1
-    assert produced.stderr.count("--operation ") == 1
+    assert produced.stderr.count("to allow it: ") == 1
+    (remedy,) = re.findall("to allow it: (.*)", produced.stderr)
+    words = shlex.split(remedy)
+    cluster.command(*words[words.index("acls") :])
+    wait_until(
+        lambda: fed(cluster, "produce", "of-eve", *as_eve, given="one\n").returncode == 0,
+        "the rule to count",
+    )
 
 
 def secrets_of(cluster: Cluster) -> dict[str, str]:

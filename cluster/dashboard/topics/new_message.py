@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from cluster.client.partitioner import partition_of
 from cluster.dashboard.http_requests import BadRequest
 from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
-from cluster.records.builder import NewRecord, build_batch
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 
 
 class NewMessage(NamedTuple):
@@ -26,15 +26,15 @@ class NewMessage(NamedTuple):
             return any_number % count
         return partition_of(self.key.encode(), count)
 
-    def batch(self, timestamp_ms: int) -> bytearray:
-        """A batch of this record alone."""
+    def batch(self, timestamp_ms: int, producer: ProducerIdentity) -> bytearray:
+        """A batch of this record alone, by which brokers recognize it if it is sent again."""
         record = NewRecord(
             value=None if self.value is None else self.value.encode(),
             key=None if self.key is None else self.key.encode(),
             timestamp_ms=timestamp_ms,
             headers=tuple((name, value.encode()) for name, value in self.headers),
         )
-        return build_batch([record])
+        return build_batch([record], producer=producer)
 
 
 def new_message(body: dict[str, Any]) -> NewMessage:

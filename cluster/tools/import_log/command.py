@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.config_requests import described
-from cluster.client.partition_writer import PartitionWriter
+from cluster.client.partition_writer import PartitionWriter, WriteDenied
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
@@ -25,6 +25,7 @@ from cluster.runtime.whole_numbers import not_negative
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.import_log.source import Source, check, parts
 from cluster.tools.kafka_connection import add_servers, servers_of
+from cluster.tools.missing_rights import right_hint
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -76,6 +77,13 @@ def run(args: argparse.Namespace) -> int:
     partition = _partition(args, source)
     if source.damage is not None and args.strict:
         raise UserError(f"{source.damage}; nothing was imported")
+    try:
+        return _import(args, servers, source, partition)
+    except WriteDenied as denied:
+        raise UserError(f"{denied}{right_hint(denied.code, args)}") from None
+
+
+def _import(args: argparse.Namespace, servers: Servers, source: Source, partition: int) -> int:
     clock = SystemClock()
     with PartitionWriter(servers, args.topic, partition, _CLIENT_ID, clock, time.sleep) as writer:
         start, end = writer.offset_range()

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.model.errors import ErrorCode, UserError
 from cluster.tools import missing_rights
+from cluster.tools.acls.bindings import rules
 from cluster.tools.main import command_line
 from cluster.tools.missing_rights import action_of, right_hint
 
@@ -15,6 +16,12 @@ TOPIC = ErrorCode.topic_authorization_failed
 GROUP = ErrorCode.group_authorization_failed
 CLUSTER = ErrorCode.cluster_authorization_failed
 TRANSACTIONAL_ID = ErrorCode.transactional_id_authorization_failed
+NEEDED = {
+    TOPIC: {("TOPIC", "Write"), ("TOPIC", "Read")},
+    GROUP: {("GROUP", "Read")},
+    CLUSTER: {("TOPIC", "Write")},  # to any topic (KIP-679)
+    TRANSACTIONAL_ID: {("TRANSACTIONAL_ID", "Write")},
+}
 
 
 def parsed(tmp_path: Path, words: str) -> Namespace:
@@ -26,10 +33,8 @@ def parsed(tmp_path: Path, words: str) -> Namespace:
     [
         ("topics create orders", TOPIC, "Create --topic orders"),
         ("topics delete a,b", TOPIC, "Delete --topic a --topic b"),
-        ("produce orders", TOPIC, "Write --topic orders"),
-        ("produce orders", CLUSTER, "IdempotentWrite --cluster"),
-        ("produce o --transactional-id t", TRANSACTIONAL_ID, "Write --transactional-id t"),
-        ("consume orders --group g", GROUP, "Read --group g"),
+        ("consume orders", TOPIC, "Read --topic orders"),
+        ("consume --include o.* --group g", GROUP, "Read --group g"),
         ("groups describe a b", GROUP, "Describe --group a --group b"),
         ("groups explain g", GROUP, "Describe --group g"),
         (
@@ -53,6 +58,33 @@ def test_hint_has_operation_and_resource(words, code, rule, tmp_path, monkeypatc
         f"; to allow it: bin/cluster --data-dir {tmp_path} acls --add"
         f" --allow-principal User:ANONYMOUS --operation {rule}"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "codes", "rule"),
+    [
+        ("produce orders", (TOPIC, CLUSTER), "--producer --topic orders"),
+        (
+            "produce o --transactional-id t",
+            (TOPIC, CLUSTER, TRANSACTIONAL_ID),
+            "--producer --topic o --transactional-id t",
+        ),
+        ("import-log d --topic o", (TOPIC, CLUSTER), "--producer --topic o"),
+        ("consume orders --group g", (TOPIC, GROUP), "--consumer --topic orders --group g"),
+    ],
+)
+def test_hint_of_a_client_grants_all_that_it_needs(words, codes, rule, tmp_path):
+    """One right after the other would be refused otherwise."""
+    for code in codes:
+        told = right_hint(code, parsed(tmp_path, words))
+        assert told.endswith(f" acls --add --allow-principal User:ANONYMOUS {rule}")
+        command = told[told.index(" acls ") :]
+        granted = {
+            (resource.resource_type.name, entry.operation.label)
+            for resource, entries in rules(parsed(tmp_path, command)).items()
+            for entry in entries
+        }
+        assert NEEDED[code] & granted
 
 
 @pytest.mark.parametrize(

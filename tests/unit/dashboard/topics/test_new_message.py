@@ -11,6 +11,7 @@ from cluster.client.partitioner import partition_of
 from cluster.dashboard.http_requests import BadRequest
 from cluster.dashboard.topics.new_message import NewMessage, new_message
 from cluster.dashboard.topics.produce_command import produce_command
+from cluster.records.builder import ProducerIdentity
 from cluster.records.reader import read_records
 from cluster.tools import produce
 from cluster.tools.command_parser import CommandParser
@@ -68,7 +69,7 @@ def test_no_command_line_is_told_for_what_is_no_line(text: str) -> None:
 
 def test_the_batch_has_the_record() -> None:
     message = NewMessage("t", "ключ", None, (("h", "v"), ("h", "")))
-    (record,) = read_records(memoryview(message.batch(1_234)))
+    (record,) = read_records(memoryview(message.batch(1_234, ProducerIdentity())))
     assert (record.key, record.value, record.timestamp_ms) == ("ключ".encode(), None, 1_234)
     assert tuple(record.headers) == (("h", b"v"), ("h", b""))
 

@@ -1,11 +1,14 @@
 """What `import-log` says when the cluster goes away in the middle of an import."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cluster.client import partition_writer
 from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.protocol.api import ApiKey
 from cluster.records.batch import Compression, stamp_checksum
 from cluster.records.builder import batch_at_offsets
 from cluster.records.reader import Record
@@ -72,3 +75,47 @@ def test_a_lost_cluster_is_told_with_how_to_go_on(
         "error: no broker answers; 2 records are imported, the rest with --append"
         " --from-offset 103\n"
     )
+
+
+@pytest.mark.parametrize("refused", [None, "write"])
+def test_a_login_without_the_right_ends_the_import_at_once_and_is_told_the_rule(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    refused: str | None,
+) -> None:
+    class Broker:
+        """Gives no producer id, or no metadata."""
+
+        def __init__(self, *_: object) -> None: ...
+
+        def __enter__(self) -> "Broker":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def close(self) -> None: ...
+
+        connect = classmethod(lambda cls, *_: cls())
+
+        def call(self, key: ApiKey, _request: object) -> Any:
+            if key is ApiKey.INIT_PRODUCER_ID:
+                return SimpleNamespace(error_code=ErrorCode.cluster_authorization_failed)
+            if key is ApiKey.LIST_OFFSETS:
+                found = SimpleNamespace(error_code=ErrorCode.none, offset=0)
+                return SimpleNamespace(topics=[SimpleNamespace(partitions=[found])])
+            code = ErrorCode.none if refused else ErrorCode.topic_authorization_failed
+            partition = SimpleNamespace(partition_index=0, leader_id=1)
+            return SimpleNamespace(
+                topics=[SimpleNamespace(error_code=code, partitions=[partition])],
+                brokers=[SimpleNamespace(node_id=1, host="localhost", port=1)],
+            )
+
+    monkeypatch.setattr(partition_writer, "SocketClient", Broker)
+    monkeypatch.setattr(command, "SocketClient", NoConfigs)
+    (tmp_path / f"{100:020d}.log").write_bytes(batch(100))
+    words = ["--topic", "t", "--partition", "0", "--bootstrap-server", "localhost:1"]
+    assert main(["import-log", str(tmp_path), *words]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: not allowed to write to t-0: ")
+    assert told.endswith("--allow-principal User:ANONYMOUS --producer --topic t\n")
