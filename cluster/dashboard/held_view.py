@@ -10,13 +10,12 @@ from cluster.client.topic_requests import Place
 from cluster.coordinator.transactions.held_back import HeldPartition
 from cluster.dashboard.sources import Json
 from cluster.model.clocks import MonotonicMs
+from cluster.views.groups.held_back import CONSEQUENCE, HELD_BACK
 from cluster.views.holder_words import ending_command, ends
-from cluster.views.known_holders import Holder
+from cluster.views.known_holders import LASTING_MS, Holder
 
 SHOWN_MAX: Final = 10
 """Partitions in one response; if there are more, those held back for longest."""
-LASTING_MS: Final = 1_000
-"""Shorter waits are not shown: under load, some transaction is always open."""
 
 
 class LastingHolds:
@@ -42,13 +41,19 @@ class LastingHolds:
 
 
 def held_view(holders: Sequence[Holder], left_out: int, program: str, now_ms: int) -> Json:
-    """`held`: the oldest first, each with what ends it and the command that does.
+    """`held`: the oldest first, each with what ends it and the command that does; `fact` and
+    `consequence` are words for a group that has yet to read one of them.
 
     `program` is the launcher with its data directory, quoted for a shell; `now_ms` and `since_ms`
     are wall clock times.
     """
     rows = [_row(each, program, now_ms) for each in sorted(holders, key=_order)]
-    return {"held": rows, "left_out": left_out}
+    return {
+        "held": rows,
+        "left_out": left_out,
+        "fact": HELD_BACK,
+        "consequence": CONSEQUENCE,
+    }
 
 
 def _row(holder: Holder, program: str, now_ms: int) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from cluster.coordinator.transactions.held_back import HeldPartition, OpenTransa
 from cluster.coordinator.transactions.states import TransactionState
 from cluster.model.ids import TopicPartition
 
+LASTING_MS: Final = 1_000
+"""Shorter waits are not shown: under load, some transaction is always open."""
 NOT_DESCRIBED: Final = "this user may not describe its transactional id"
 
 

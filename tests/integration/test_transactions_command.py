@@ -212,6 +212,27 @@ def test_an_open_transaction_is_explained_while_consumers_wait(
     assert text == f"Nothing holds read_committed consumers back in {topic}-0."
 
 
+def test_a_group_that_a_transaction_holds_back_is_told_so(cluster: Cluster, topic: str) -> None:
+    group = unique_name("paid")
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    producer = begin(cluster, unique_name("paying"), topic)
+    explain = ("groups", "explain", "--group", group)
+    line = f"Held back by a transaction: {topic}-0. Consumers with isolation.level=read_committed"
+    advice = f"`transactions explain --topic {topic}` names the transaction, and what ends it."
+
+    for words in ([], ["--verbose"]):
+        text = " ".join(cluster.command(*explain, *words).stdout.split())
+        assert line in text
+        assert advice in text
+    held = json.loads(cluster.command(*explain, "--json").stdout)
+    assert held["held_back"] == [{"topic": topic, "partition": 0}]
+
+    producer.commit_transaction(TIMEOUT_S)
+    wait_until(lambda: "Held back" not in cluster.command(*explain).stdout, "the end")
+
+
 def test_a_hanging_transaction_is_explained_with_the_command_that_ends_it(
     cluster: Cluster, topic: str
 ) -> None:

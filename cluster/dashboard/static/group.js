@@ -87,13 +87,13 @@ export function groupPage({ parts: [group], options, setOptions }) {
       holds.hidden = true;
       return isDescribed ? PERIOD_MS : REBALANCING_MS;
     }
-    const { held } = await get("api/held-back");
+    const { held, fact, consequence } = await get("api/held-back");
     if (!isOpen) return undefined;
     const places = held.map(placeOf).filter((place) => waitsFor.has(place));
     holds.hidden = places.length === 0;
     const told = `${places.slice(0, PLACES).map((place) => name(place)).join(", ")}${places.length > PLACES ? ` and ${count(places.length - PLACES)} more` : ""}`;
     if (holds.dataset.told !== told) {
-      refill(holds, el("strong", { class: "wrong" }, "▲ Held back by a transaction: "), `${told}. Consumers with isolation.level=read_committed get no record behind it. `,
+      refill(holds, el("strong", { class: "wrong" }, `▲ ${fact}: `), `${told}. ${consequence} `,
         el("a", { class: "link", href: addressOf("transactions") }, "Transactions"));
     }
     holds.dataset.told = told;

@@ -4,6 +4,7 @@ from typing import Any
 
 from cluster.coordinator.groups.history.rebalances import Cause, Rebalance, WhoseMember
 from cluster.views.groups.advice import advice
+from cluster.views.groups.held_back import held_back_advice
 from cluster.views.groups.known_rebalances import KnownGroup, costs, duration_ms
 
 
@@ -46,7 +47,8 @@ def explanation_object(known: KnownGroup, last: int) -> dict[str, Any]:
         "rebalances": [
             _rebalance(known, broker, each) for broker, each in known.rebalances[-last:]
         ],
-        "advice": advice(known),
+        "held_back": [each._asdict() for each in known.held_back],
+        "advice": [*held_back_advice(known.held_back), *advice(known)],
         "brokers_without_answer": list(known.silent),
         "outages": [each._asdict() for each in known.outages],
     }

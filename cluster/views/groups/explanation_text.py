@@ -10,6 +10,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 from cluster.views.explained_lines import wrapped
 from cluster.views.groups.advice import advice, shown
+from cluster.views.groups.held_back import held_back_advice
 from cluster.views.groups.known_rebalances import (
     NOTICED_MS,
     Cost,
@@ -28,7 +29,7 @@ from cluster.views.groups.rebalance_words import (
     time_text,
     waiting_text,
 )
-from cluster.views.groups.sentence import group_sentence
+from cluster.views.groups.sentence import head
 from cluster.views.quantities import duration, percent
 
 MEMBERS_SHOWN: Final = 20
@@ -59,7 +60,7 @@ def _lines(known: KnownGroup, last: int) -> Iterator[str]:
     yield from _rebalances(known, last)
     yield ""
     yield "What to do"
-    for sentence in advice(known):
+    for sentence in (*held_back_advice(known.held_back), *advice(known)):
         yield from wrapped("- ", sentence)
     for address in known.silent:
         yield from wrapped("- ", f"{one_line(address)}: what it knows is missing here.")
@@ -69,7 +70,7 @@ def _lines(known: KnownGroup, last: int) -> Iterator[str]:
 
 
 def _head(known: KnownGroup) -> Iterator[str]:
-    yield from wrapped("", group_sentence(known))
+    yield from head(known)
     yield ""
     group = known.group
     facts = [

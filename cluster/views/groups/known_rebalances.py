@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from cluster.client.topic_requests import Place
 from cluster.coordinator.groups.history.explanation import (
     ExplainAnswer,
     ExplainedMember,
@@ -57,6 +58,8 @@ class KnownGroup:
     """Brokers that did not answer."""
     outages: tuple[Outage, ...] = ()
     """Of brokers that coordinate or coordinated the group, or may have."""
+    held_back: tuple[Place, ...] = ()
+    """Partitions that it has yet to read, and that transactions hold back."""
 
     @property
     def rebalances(self) -> list[tuple[int, Rebalance]]:
@@ -66,6 +69,16 @@ class KnownGroup:
         """
         found = [(period.broker, each) for period in self.periods for each in period.rebalances]
         return sorted(found, key=lambda each: each[1].started_wall_ms)
+
+    @property
+    def assigned(self) -> list[Place]:
+        """The partitions of all members that are known."""
+        return [
+            Place(topic, number)
+            for member in self.group.members
+            for topic, numbers in (member.assigned or ())
+            for number in numbers
+        ]
 
     @property
     def running(self) -> Rebalance | None:

@@ -7,6 +7,7 @@ from cluster.coordinator.groups.history.rebalances import Rebalance
 from cluster.model.printable import one_line
 from cluster.views.explained_lines import wrapped
 from cluster.views.groups.advice import advice
+from cluster.views.groups.held_back import held_back_advice, held_back_text
 from cluster.views.groups.known_rebalances import KnownGroup, duration_ms
 from cluster.views.groups.rebalance_words import (
     cause_text,
@@ -30,11 +31,20 @@ def group_sentence(known: KnownGroup) -> str:
     return f"Group '{one_line(known.name)}' {_state(known)}."
 
 
-def _lines(known: KnownGroup) -> Iterator[str]:
+def head(known: KnownGroup) -> Iterator[str]:
+    """The sentence, and what else keeps the group from reading."""
     yield from wrapped("", group_sentence(known))
+    if known.held_back:
+        yield from wrapped("", held_back_text(known.held_back))
+
+
+def _lines(known: KnownGroup) -> Iterator[str]:
+    yield from head(known)
     yield ""
     yield "What to do"
     found = advice(known)
+    for sentence in held_back_advice(known.held_back):
+        yield from wrapped("- ", sentence)
     for sentence in found[:_ADVICE_SHOWN]:
         yield from wrapped("- ", sentence)
     for address in known.silent:

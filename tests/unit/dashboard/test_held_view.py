@@ -10,11 +10,11 @@ from cluster.client.admin import Admin
 from cluster.client.explanation_requests import ExplainedPartitions
 from cluster.client.topic_requests import Place
 from cluster.coordinator.transactions.held_back import ExplainPartitionsAnswer, HeldPartition
-from cluster.dashboard.held_view import LASTING_MS, LastingHolds, held_view
+from cluster.dashboard.held_view import LastingHolds, held_view
 from cluster.model.clocks import MonotonicMs
 from cluster.views import find_holders
 from cluster.views.find_holders import ProducerNames
-from cluster.views.known_holders import Verdict
+from cluster.views.known_holders import LASTING_MS, Verdict
 from tests.support.fake_clock import FakeClock
 from tests.support.held_partitions import HELD, NOW_MS, OPEN, PLACE, holder, known
 
