@@ -10,7 +10,6 @@ from cluster.analytics.capacity import heat_plot, throughput_plot, words
 from cluster.analytics.capacity.answer import answer, behind, first_disk, is_unknown
 from cluster.analytics.capacity.report import CapacityReport
 from cluster.analytics.capacity.tables import busiest, period_text, tables
-from cluster.analytics.capacity.trends import DAY_S
 from cluster.analytics.reports.page_templates import document
 
 _HERE: Final = "cluster.analytics.capacity"
@@ -39,10 +38,9 @@ def page(report: CapacityReport, source: str) -> str:
 def _tiles(report: CapacityReport) -> Sequence[tuple[str, str]]:
     first, bottleneck = first_disk(report), report.headroom.bottleneck
     full = "not yet known" if is_unknown(report) else "none within a year"
-    known_days = (report.period.end_s - report.period.first_s) / DAY_S
-    told_by = "" if known_days >= 1 else f", as in these {words.days(known_days)}"
+    known = ["bytes in", "a day", words.as_in_these(report.period.days)]
     return (
-        (f"bytes in, a day{told_by}", words.size(report.growth.bytes_in_per_day)),
+        (", ".join(filter(None, known)), words.size(report.growth.bytes_in_per_day)),
         ("growth", words.growth(report.growth.trend)),
         (
             "first disk to be full",

@@ -11,7 +11,7 @@ from cluster.analytics.capacity.history import WindowHistory, traffic
 from cluster.analytics.capacity.lags import Lags, lags
 from cluster.analytics.capacity.latencies import Latencies, latencies, p99_over_time
 from cluster.analytics.capacity.topics import LargestTopics, topics
-from cluster.analytics.capacity.trends import HOUR_S
+from cluster.analytics.capacity.trends import DAY_S, HOUR_S
 from cluster.analytics.windows.kinds import BROKER, EVENT, LATENCY
 from cluster.metrics.events import EventKind
 from cluster.model.printable import one_line
@@ -34,6 +34,10 @@ class CoveredPeriod:
     end_s: int
     fine_s: int
     """The width in seconds of the narrower windows; the others are of an hour."""
+
+    @property
+    def days(self) -> float:
+        return (self.end_s - self.first_s) / DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from cluster.analytics.capacity.lags import Lags
 from cluster.analytics.capacity.latencies import Latencies
 from cluster.analytics.capacity.report import CapacityReport, CoveredPeriod, Events
 from cluster.analytics.capacity.topics import LargestTopics
-from cluster.analytics.capacity.trends import DAY_S
 from cluster.model.printable import one_line
 from cluster.views.quantities import clock
 
@@ -36,9 +35,11 @@ class Table:
 
 def tables(report: CapacityReport, groups: int, events: int) -> list[Table]:
     """All sections that are tables, with at most so many groups and events."""
+    known = words.as_in_these(report.period.days)
+    scaled = [f"Amounts a day: {known}, taken to 24 hours."] if known else []
     return [
-        _growth(report.growth),
-        _topics(report.topics),
+        _growth(report.growth, scaled),
+        _topics(report.topics, scaled),
         _disks(report.disks),
         _headroom(report.headroom),
         _latencies(report.latencies),
@@ -51,7 +52,7 @@ def period_text(period: CoveredPeriod) -> str:
     """The begin, end and length of the period."""
     return (
         f"{clock(period.first_s, with_day=True)} to {clock(period.end_s, with_day=True)} UTC"
-        f" ({words.days((period.end_s - period.first_s) / DAY_S)})"
+        f" ({words.days(period.days)})"
     )
 
 
@@ -66,7 +67,7 @@ def busiest(hours: BusyHours) -> str:
     return f"Busiest: {named}"
 
 
-def _growth(growth: TrafficGrowth) -> Table:
+def _growth(growth: TrafficGrowth, scaled: Sequence[str]) -> Table:
     columns = (("", TEXT), ("a day", NUMBER), ("growth", TEXT), ("in bytes", TEXT))
     if growth.bytes_in_per_day is None:
         return Table("Growth", columns, [], ["There are no windows of traffic."], growth.how)
@@ -83,10 +84,10 @@ def _growth(growth: TrafficGrowth) -> Table:
     ]
     how = f"{growth.how}. The trend: {growth.trend.how}"
     notes = [f"The trend {growth.trend.how}."] if growth.trend.verdict == "unknown" else []
-    return Table("Growth", columns, rows, notes, how)
+    return Table("Growth", columns, rows, [*scaled, *notes], how)
 
 
-def _topics(topics: LargestTopics) -> Table:
+def _topics(topics: LargestTopics, scaled: Sequence[str]) -> Table:
     columns = (
         *(("topic", LONG), ("in a day", NUMBER), ("out a day", NUMBER), ("messages", NUMBER)),
         *(("growth", TEXT), ("logs", NUMBER), ("growth of logs", TEXT)),
@@ -100,7 +101,7 @@ def _topics(topics: LargestTopics) -> Table:
         )
         for each in topics.rows
     ]
-    notes = [] if rows else ["There are no windows of topics."]
+    notes = [*scaled] if rows else ["There are no windows of topics."]
     if topics.left_out:
         notes.append(f"{topics.left_out:,} more: capacity report --top")
     return Table("Topics", columns, rows, notes, topics.how)

@@ -54,6 +54,11 @@ def change(trend: Trend) -> str:
     return f"{'+' if trend.per_day > 0 else ''}{size(trend.per_day)} a day"
 
 
+def as_in_these(known_days: float) -> str:
+    """`as in these 2 h`: what is known of a day if the history is shorter; else empty."""
+    return "" if known_days >= 1 else f"as in these {days(known_days)}"
+
+
 def disk(each: BrokerDisk) -> str:
     """When the disk is full."""
     if each.verdict == "full in days" and each.days_until_full is not None:

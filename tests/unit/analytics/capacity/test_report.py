@@ -270,7 +270,12 @@ def test_one_window_tells_the_present_and_no_trend() -> None:
     row = broker(THURSDAY, bytes_in_exact=600 * MIB, log_size_last=GIB, disk_usable_last=GIB)
     found = report(history({BROKER: [row]}))
     assert found.growth.bytes_in_per_day == pytest.approx(DAY_S * MIB)
-    assert "bytes in, a day, as in these 1 min 00 s</span>" in page(found, "here")
+    html = page(found, "here")
+    assert "bytes in, a day, as in these 1 min 00 s</span>" in html
+    scaled = "Amounts a day: as in these 1 min 00 s, taken to 24 hours."
+    for text in (html, text_of(found)):  # the dashboard shows the same tables
+        assert text.count(scaled) == 1  # of growth: there are no windows of topics
+    assert "taken to 24 hours." not in text_of(report(history(Truth(days=2).rows())))
     assert found.growth.trend.verdict == "unknown"
     assert "0 hours of traffic" in found.growth.trend.how
     (disk,) = found.disks.brokers
