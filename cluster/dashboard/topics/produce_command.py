@@ -20,12 +20,14 @@ def produce_command(program: str, message: NewMessage) -> Json:
     """
     texts = [message.key or "", message.value or "", *itertools.chain(*message.headers)]
     if any(each in text for text in texts for each in _BREAKS):
-        return {
-            "command": None,
-            "reason": "No command line produces this: a command reads one line for each message,"
-            " and this one has a line break.",
-        }
-    line, properties = _line(message)
+        return _none("a command reads one line for each message, and this one has a line break.")
+    try:
+        line, properties = _line(message)
+    except _NoSeparator:
+        return _none(
+            "it holds every character that could separate its parts on a line. Send it from this"
+            " page, or from a program."
+        )
     options = [f"--topic={message.topic}"]
     if message.partition is not None:
         options.append(f"--partition={message.partition}")
@@ -34,8 +36,16 @@ def produce_command(program: str, message: NewMessage) -> Json:
     return {"command": f"printf '%s\\n' {shlex.quote(line)} | {quoted}", "reason": None}
 
 
+class _NoSeparator(Exception):
+    """A text holds every character that could separate it from the next one."""
+
+
+def _none(why: str) -> Json:
+    return {"command": None, "reason": f"No command line produces this: {why}"}
+
+
 def _line(message: NewMessage) -> tuple[str, list[str]]:
-    """The line, and the properties by which `produce` reads it."""
+    """The line, and the properties by which `produce` reads it. Raises _NoSeparator."""
     texts = [*itertools.chain(*message.headers), message.key or "", message.value or ""]
     properties, line = [], message.value or ""
     if message.value is None:
@@ -63,10 +73,14 @@ def _line(message: NewMessage) -> tuple[str, list[str]]:
 
 
 def _separator(usual: str, text: str) -> str:
-    """The usual character, or another that does not occur in the text."""
-    others = (chr(code) for code in range(ord("!"), sys.maxunicode))
-    signs = (each for each in others if each.isprintable() and not each.isalnum())
-    return next(each for each in itertools.chain([usual], signs) if each not in text)
+    """The usual character, or another that does not occur in the text. Raises _NoSeparator."""
+    found = {*text}
+    if usual not in found:
+        return usual
+    for sign in map(chr, range(ord("!"), sys.maxunicode)):
+        if sign not in found and sign.isprintable() and not sign.isalnum():
+            return sign
+    raise _NoSeparator
 
 
 def _null_marker(texts: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """A message from the page: its record, its partition, and the command line that produces it."""
 
 import shlex
+import sys
 from typing import Any
 
 import pytest
@@ -65,6 +66,19 @@ def test_no_command_line_is_told_for_what_is_no_line(text: str) -> None:
         told = produce_command("milena", message)
         assert told["command"] is None
         assert told["reason"].startswith("No command line")
+
+
+@pytest.mark.parametrize("is_key", [True, False])
+def test_no_command_line_where_every_separator_occurs(is_key: bool) -> None:
+    signs = map(chr, range(ord("!"), sys.maxunicode))
+    text = "".join(each for each in signs if each.isprintable() and not each.isalnum())
+    headers = () if is_key else (("h", text),)
+    told = produce_command("milena", NewMessage("t", text if is_key else None, "v", headers))
+    assert told == {
+        "command": None,
+        "reason": "No command line produces this: it holds every character that could separate its"
+        " parts on a line. Send it from this page, or from a program.",
+    }
 
 
 def test_the_batch_has_the_record() -> None:
