@@ -4,7 +4,6 @@ Brokers may not share a log directory, so each has a directory of its own below 
 named: `disk1,/mnt/disk2` gives broker 0 `DATA_DIR/disk1/broker-0` and `/mnt/disk2/broker-0`.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -109,13 +108,3 @@ def missing_directories(
     return [
         path for paths in before.values() for path in paths if path not in kept and path.exists()
     ]
-
-
-def remove_directories(directories: Sequence[Path]) -> None:
-    """Remove log directories outside the data directory; what was never made is skipped.
-
-    Only what a broker has marked as its own. Raises OSError.
-    """
-    for path in directories:
-        if (path / META_PROPERTIES).exists():
-            shutil.rmtree(path)

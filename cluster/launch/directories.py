@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cluster.datadir.directory_claims import claim_shared_directories
 from cluster.datadir.log_dirs import (
     DEFAULT_PLACES,
     check_places,
@@ -45,12 +46,13 @@ def claim_directory(files: DataDir, log_dirs: str | None) -> None:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
 
 
-def warn_of_shared_directories(
+def take_shared_directories(
     files: DataDir, state: Mapping[str, Any] | None, note: Callable[[str], None]
 ) -> None:
     """Say in one line if a copied or moved data directory has log directories elsewhere: a copy
-    would write to those of the original.
+    would write to those of the original. From now on neither removes them while both exist.
     """
+    claim_shared_directories(state, files.path)
     elsewhere = shared_directories(state, files.path)
     if state is not None and elsewhere:
         before = shown(Path(state["data_dir"]))

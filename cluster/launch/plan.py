@@ -22,7 +22,7 @@ from cluster.datadir.state_file import KnownBroker, read_state, remembered_broke
 from cluster.launch.broker_identity import check_id, largest_id
 from cluster.launch.broker_ids import choose_brokers, free_slots, next_id, parse_broker_ids
 from cluster.launch.children import broker_child, dashboard_child, registry_child
-from cluster.launch.directories import log_directories, warn_of_shared_directories
+from cluster.launch.directories import log_directories, take_shared_directories
 from cluster.launch.listener_plan import ListenerPlan, Wishes, plan_listeners
 from cluster.launch.options import DEFAULT_BROKERS, StartOptions
 from cluster.launch.port_conflicts import conflict
@@ -62,7 +62,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     state = read_state(files.state_file)
     given = options
     options = with_ports_of_last_start(options, state)
-    warn_of_shared_directories(files, state, note)
+    take_shared_directories(files, state, note)
     ids = None if options.broker_ids is None else parse_broker_ids(options.broker_ids)
     before = remembered_brokers(files.state_file)
     brokers = choose_brokers(options.brokers, ids, before, DEFAULT_BROKERS)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.refusals import reason_of
 from cluster.client.topic_requests import Place
-from cluster.datadir.log_dirs import remove_directories
+from cluster.datadir.removal import left_lines, remove_directories
 from cluster.local.member_orders import remove_broker
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.ids import BrokerId, TopicPartition
@@ -98,14 +98,20 @@ def run(args: argparse.Namespace) -> int:
             f" {where}.\n{to_have_it_back}"
         )
         return 1
+    cluster_id = None if state is None else state["cluster_id"]
     try:
-        remove_directories(directories)
+        left = remove_directories({args.id: directories}, cluster_id, files.path)
     except OSError as problem:
         raise UserError(
             f"broker {args.id} is stopped and forgotten, but its log directories could not be"
             f" removed: {problem.filename}: {problem.strerror}"
         ) from None
-    print(f"Broker {args.id} is stopped and forgotten; removed {where}.")
+    kept = {each.path for each in left}
+    removed = [shown(path) for path in directories if path.resolve() not in kept]
+    told = f"; removed {', '.join(removed)}" if removed else ""
+    print(f"Broker {args.id} is stopped and forgotten{told}.")
+    for line in left_lines(left):
+        print(line)
     return 0
 
 

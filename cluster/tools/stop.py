@@ -3,12 +3,11 @@
 import argparse
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.datadir.lock_file import hold_lock, is_locked
 from cluster.datadir.paths import DataDir
-from cluster.datadir.removal import remove_data
+from cluster.datadir.removal import left_lines, remove_data
 from cluster.datadir.state_file import read_state
 from cluster.datadir.supervisor_socket import NotRunning
 from cluster.local.orders import request_stop, wait_until_stopped
@@ -76,7 +75,6 @@ def _purge(files: DataDir) -> None:
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
         if lock is None:
             raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
-        state = read_state(files.state_file) or {}
         left = remove_data(files)
         os.close(lock)
     except OSError as problem:
@@ -84,9 +82,5 @@ def _purge(files: DataDir) -> None:
             f"cannot remove all of {shown(files.path)}: {problem.filename}: {problem.strerror}"
         ) from None
     print(f"Removed {shown(files.path)}.")
-    if left:
-        print(
-            f"Left {', '.join(shown(path) for path in left)}: at the last start,"
-            f" {shown(files.path)} was {shown(Path(state['data_dir']))}. If that was moved, not"
-            " copied, remove them yourself."
-        )
+    for line in left_lines(left):
+        print(line)

@@ -40,8 +40,8 @@ def test_log_directories_stay_if_replicas_may_have_come_after_the_others_had_lef
 
     directory = tmp_path / "broker-3"
     directory.mkdir()
-    (directory / "meta.properties").write_text("broker.id=3\n")
-    state = {"brokers": [{"id": 0}, {"id": 3, "log_dirs": [str(directory)]}]}
+    (directory / "meta.properties").write_text("broker.id=3\ncluster.id=c\n")
+    state = {"cluster_id": "c", "brokers": [{"id": 0}, {"id": 3, "log_dirs": [str(directory)]}]}
     stopped: list[int] = []
     for name, fake in {
         "data_dir": lambda _args: DataDir(tmp_path),
