@@ -4,7 +4,6 @@ import asyncio
 import functools
 import logging
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,6 +38,7 @@ from cluster.dashboard.http_requests import (
 from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Update
 from cluster.dashboard.one_at_a_time import AlreadyRunning, OneAtATime
+from cluster.dashboard.page_modules import modules_of
 from cluster.dashboard.sampling import recorder, rollup_past
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Sources
@@ -50,11 +50,7 @@ log = logging.getLogger(__name__)
 
 _CAPACITY_PERIOD_S: Final = 30.0
 """New windows come every few seconds at most, and a history of weeks changes slowly."""
-_MODULES: Final = sorted(
-    each.name
-    for each in resources.files("cluster.dashboard").joinpath("static").iterdir()
-    if each.name.endswith(".js") and each.name != "theme.js"
-)
+_FIRST_MODULES: Final = modules_of("app.js")
 """The page names them all, so that no browser waits for one before it fetches those it imports."""
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -156,7 +152,7 @@ class _Routes:
 
     async def page(self, _request: Request) -> Response:
         text = self._page.render(
-            modules=_MODULES,
+            modules=_FIRST_MODULES,
             token=self._rules.token,
             may_change=self._rules.may_change,
             program=self._program,

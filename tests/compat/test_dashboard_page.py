@@ -957,6 +957,30 @@ def test_one_page_too_many_is_told_so_and_goes_on_when_others_close(
     wait_until(lambda: figures(page, "payments"), "the first row")
 
 
+def test_a_view_that_cannot_be_loaded_says_so_and_is_tried_again(page: WebPage, url: str) -> None:
+    page.show(url + "#home")
+    page.call("Network.setBlockedURLs", urls=["*/static/cluster.js", "*/static/detail.js"])
+    page.ask(
+        "[...document.querySelectorAll('nav a')].find((each) => each.hash === '#cluster').focus()"
+    )
+    page.ask("document.activeElement.click()")
+    page.wait_for(
+        "document.querySelector('main > .problem')?.innerText.includes('cannot be loaded')"
+    )
+    assert page.ask("document.title") == "Milena: Cluster"
+    assert page.ask("document.activeElement.hash") == "#cluster"
+    page.ask("location.hash = '#clients/ANONYMOUS/payments'")
+    page.wait_for(
+        "document.querySelector('dialog .problem')?.innerText.includes('cannot be loaded')"
+    )
+    page.call("Network.setBlockedURLs", urls=[])
+    page.wait_for("document.querySelector('#dialog-title').innerText === 'payments'")
+    assert page.ask("document.title") == "Milena: payments"
+    page.ask("history.back()")
+    page.wait_for("Boolean(document.getElementById('cluster-title'))")
+    page.wait_for("!document.querySelector('dialog[open]') && document.title === 'Milena: Cluster'")
+
+
 def test_the_page_is_small(page: WebPage, url: str) -> None:
     page.call("Network.setCacheDisabled", cacheDisabled=True)
     page.show(url + "#clients")

@@ -34,8 +34,7 @@ function visit(address) {
   }
   const beneath = { name: opened.over, parts: parts.slice(0, opened.overParts ?? 0), options: new URLSearchParams() };
   if (view === null) showAt(beneath);
-  dialog = openDialog(opened.make, contextOf(name, parts, options), () => router.leave(addressOf(beneath.name, beneath.parts)));
-  document.title = `Milena: ${document.getElementById("dialog-title").textContent}`;
+  dialog = openDialog(opened.make, contextOf(name, parts, options, tellTitle), () => router.leave(addressOf(beneath.name, beneath.parts)));
   refresh(dialog);
   if (name === "clients") loadPast(300, { user: parts[0], client_id: parts[1] });
 }
@@ -53,7 +52,7 @@ async function loadPast(seconds, client = {}) {
 }
 
 /** What a view or a dialog is made with. */
-function contextOf(name, parts, options, onAddress = () => {}) {
+function contextOf(name, parts, options, setTitle, onAddress = () => {}) {
   let chosen = Object.fromEntries(options);
   const setOptions = (changes) => {
     chosen = { ...chosen, ...changes };
@@ -61,7 +60,11 @@ function contextOf(name, parts, options, onAddress = () => {}) {
     router.replace(address);
     onAddress(address);
   };
-  return { past, parts, options, setOptions };
+  return { past, parts, options, setOptions, setTitle };
+}
+
+function tellTitle(text) {
+  document.title = `Milena: ${text}`;
 }
 
 /** Shows the page or the view of an address, else the first view. */
@@ -77,7 +80,8 @@ function show({ name, title, make }, parts, options) {
     const isFirst = view === null;
     viewAddress = address;
     view?.close();
-    view = make(contextOf(name, parts, options, (changed) => { viewAddress = changed; }));
+    const titleUnlessBeneath = (text) => { if (dialog === null) tellTitle(text); };
+    view = make(contextOf(name, parts, options, titleUnlessBeneath, (changed) => { viewAddress = changed; }));
     fill(main, view.root);
     // What had the focus may be gone with the view before.
     if (!isFirst && document.activeElement === document.body) main.focus({ preventScroll: true });
@@ -93,7 +97,7 @@ function show({ name, title, make }, parts, options) {
     }
     refresh(view);
   }
-  document.title = `Milena: ${view.title ?? title}`;
+  tellTitle(view.title ?? title);
 }
 
 function refresh(shown) {

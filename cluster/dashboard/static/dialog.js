@@ -12,8 +12,11 @@ document.body.append(dialog);
 export function openDialog(make, context, onClose) {
   const opener = document.activeElement;
   const address = location.hash;
-  const setTitle = (text) => setText(title, text);
-  setTitle("");
+  const setTitle = (text) => {
+    setText(title, text);
+    context.setTitle(text);
+  };
+  setText(title, "Reading …");
   const shown = make({ ...context, setTitle });
   if (shown.title !== undefined) setTitle(shown.title);
   fill(content, shown.root);
