@@ -1,4 +1,4 @@
-// Charts: small ones on a canvas, large ones by uPlot. The limit is a dashed line, not only a color.
+// Charts: small ones in SVG, large ones by uPlot. The limit is a dashed line, not only a color.
 
 /* global uPlot */
 
@@ -30,46 +30,38 @@ export function runs(values) {
   return found;
 }
 
-/** Draws the last minutes of a rate with its limit into a small canvas. */
-export function sparkline(canvas, series) {
-  const ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth || 120;
-  const height = canvas.clientHeight || 26;
-  // A new size costs a layout.
-  if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
-  if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  const { times, rates, limits } = series;
-  if (times.length < 2) return;
-  const limit = limits.at(-1);
-  const top = Math.max(...rates, isFinite(limit) ? limit : 0) * 1.1 || 1;
-  const end = times.at(-1);
-  const x = (time) => width - ((end - time) / 120) * width;
-  const y = (value) => height - 1 - (value / top) * (height - 2);
-  pen.lineWidth = 1.5;
-  pen.lineJoin = "round";
-  pen.strokeStyle = pen.fillStyle = styleOf("--rate");
-  for (const [first, after] of runs(rates)) {
-    pen.beginPath();
-    for (let at = first; at < after; at += 1) pen.lineTo(x(times[at]), y(rates[at]));
-    pen.stroke();
-    pen.lineTo(x(times[after - 1]), height);
-    pen.lineTo(x(times[first]), height);
-    pen.globalAlpha = 0.15;
-    pen.fill();
-    pen.globalAlpha = 1;
-  }
-  if (isFinite(limit)) {
-    pen.setLineDash([5, 3]);
-    pen.strokeStyle = styleOf("--limit");
-    pen.beginPath();
-    pen.moveTo(0, y(limit));
-    pen.lineTo(width, y(limit));
-    pen.stroke();
-    pen.setLineDash([]);
-  }
+const SVG = "http://www.w3.org/2000/svg";
+const SPARK_SECONDS = 120;
+const SPARK_HEIGHT = 100;
+
+/** The last two minutes of a rate with its limit, small. In SVG: hundreds of canvases would make scrolling slow. */
+export function sparkline() {
+  const made = (tag, attributes) => {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  };
+  const root = made("svg", { class: "spark", role: "img", viewBox: `0 0 ${SPARK_SECONDS} ${SPARK_HEIGHT}`, preserveAspectRatio: "none" });
+  const [area, line, limitLine] = ["area", "line", "limit"].map((kind) => made("path", { class: kind }));
+  root.append(area, line, limitLine);
+  return {
+    root,
+    draw({ times, rates, limits }) {
+      const end = times.at(-1);
+      const first = Math.max(0, times.findIndex((time) => time > end - SPARK_SECONDS) - 1);
+      const seen = rates.slice(first);
+      const limit = limits.at(-1);
+      const top = Math.max(...seen, isFinite(limit) ? limit : 0) * 1.1 || 1;
+      const x = (at) => (SPARK_SECONDS - end + times[first + at]).toFixed(1);
+      const y = (value) => (SPARK_HEIGHT - 4 - (value / top) * (SPARK_HEIGHT - 8)).toFixed(1);
+      const drawn = times.length < 2 ? [] : runs(seen).map(([from, after]) => ({
+        from, points: seen.slice(from, after).map((value, at) => `${x(from + at)} ${y(value)}`).join("L"),
+      }));
+      line.setAttribute("d", drawn.map(({ points }) => `M${points}`).join(""));
+      area.setAttribute("d", drawn.map(({ from, points }) => `M${x(from)} ${SPARK_HEIGHT}L${points}V${SPARK_HEIGHT}Z`).join(""));
+      limitLine.setAttribute("d", drawn.length > 0 && isFinite(limit) ? `M0 ${y(limit)}H${SPARK_SECONDS}` : "");
+    },
+  };
 }
 
 const HEIGHT = 230;

@@ -259,13 +259,13 @@ function newLine(first) {
 
 /** The cells of one quota of a client. */
 function newQuota(first) {
-  const canvas = el("canvas", { class: "spark", role: "img" });
+  const chart = sparkline();
   const bar = el("span", { class: "bar-fill" });
   const used = el("span");
   const frame = el("span", { class: "bar-frame", "aria-hidden": "true" }, bar);
   const cells = Object.fromEntries(OF_QUOTA.map(({ key, isNumber }) => [key, el("div", { role: "cell", class: isNumber ? "number" : null, "data-cell": key })]));
   cells.quota.append(QUOTA_NAMES[first.quota]);
-  cells.chart.append(canvas);
+  cells.chart.append(chart.root);
   cells.used.append(frame, used);
   return {
     cells: Object.values(cells),
@@ -279,8 +279,8 @@ function newQuota(first) {
       setText(used, row.utilisation === null ? "" : percent(row.utilisation));
       bar.style.width = `${Math.min(1, row.utilisation ?? 0) * 100}%`;
       cells.used.dataset.level = row.utilisation >= 1 ? "over" : row.utilisation >= NEAR ? "near" : "fine";
-      canvas.setAttribute("aria-label", `Rate in the last two minutes: now ${cells.rate.textContent}`);
+      chart.root.setAttribute("aria-label", `Rate in the last two minutes: now ${cells.rate.textContent}`);
     },
-    draw: (past) => sparkline(canvas, past.of(first.key)),
+    draw: (past) => chart.draw(past.of(first.key)),
   };
 }
