@@ -213,7 +213,7 @@ def test_a_group_stays_shown_while_its_coordinator_hangs(
     page.show(url + f"#groups/{GROUP}")
     wait_until(lambda: len(cells_of(page, "Members")) == 1, "its member")
     coordinator = page.ask("document.querySelector('[data-term=Coordinator] dd').innerText")
-    broker = coordinator.rpartition("(")[2].rstrip(")")
+    broker = coordinator.removeprefix("broker ")
     cluster.command("pause", broker)
     try:
         problem = "document.querySelector('.one-group .problem')"

@@ -370,7 +370,7 @@ def test_messages_are_text_and_can_be_seen_whole(
         page.ask(f"{item}.querySelector('summary').focus()")
         for kind in ("keyDown", "keyUp"):
             page.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", code="Enter")
-        page.wait_for(f"Boolean({item}.querySelector('.part'))")
+        page.wait_for(f"Boolean({item}.querySelector('.message-part'))")
         return item
 
     nasty = page.ask(f"{opened(0)}.innerText")
@@ -408,6 +408,26 @@ def test_messages_are_text_and_can_be_seen_whole(
             )
             assert found == [], (colors, width)
             page.screenshot(tmp_path / f"messages-{colors}-{width}.png")
+
+
+def test_more_lines_of_json_get_the_focus_of_the_button_that_showed_them(
+    page: WebPage, url: str
+) -> None:
+    page.show(url + "#topics")
+    page.ask(
+        f"""import('{url}static/message_value.js').then(({{ content }}) => {{
+          const items = Array.from({{ length: 250 }}, (_, at) => [1, null, 'number', String(at)]);
+          const lines = [[0, null, 'array', items.length], ...items];
+          document.querySelector('main').replaceChildren(content({{ kind: 'json', lines }}));
+          document.querySelector('.json summary').click();
+        }})"""
+    )
+    page.wait_for("document.querySelector('.json button') !== null")
+    for first in ("100", "200"):
+        page.ask("document.querySelector('.json button').focus()")
+        page.ask("document.activeElement.click()")
+        assert page.ask("document.activeElement.innerText") == first
+    assert page.ask("document.querySelector('.json button')") is None
 
 
 def test_messages_that_cannot_be_read_are_explained_in_a_line(

@@ -104,6 +104,7 @@ class WebPage:
         self.wait_for(
             f"location.href.startsWith({page}) && document.readyState === 'complete'"
             " && document.body.childElementCount > 0"
+            " && document.querySelector('[aria-busy=true]') === null"
         )
         return self
 

@@ -72,7 +72,7 @@ def group_view(
         "state": group.state,
         "type": "consumer" if group.is_newer else "classic",
         "assignor": group.assignor,
-        "coordinator": group.coordinator,
+        "coordinator": group.coordinator_id,
         "epoch": group.epoch,
         "member_count": len(members),
         "members": [_member(each, software) for each in members[:MEMBERS_MAX]],

@@ -28,13 +28,8 @@ FETCH_MAX_BYTES: Final = 1024 * 1024
 PARTITION_MAX_BYTES: Final = 128 * 1024
 _NO_REPLICA: Final = -1
 _NO_WAIT: Final = timedelta(0)
-_GONE: Final = frozenset(
-    {
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.unknown_topic_id,
-        ErrorCode.invalid_topic_exception,
-    }
-)
+_UNKNOWN: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
+_GONE: Final = _UNKNOWN | {ErrorCode.invalid_topic_exception}
 _MOVING: Final = frozenset(
     {
         ErrorCode.not_leader_or_follower,
@@ -220,6 +215,8 @@ class TopicLog:
             self.failed[partition] = "its leader is changing: read again"
         elif code is ErrorCode.offset_out_of_range:
             self.failed[partition] = "its first records were deleted meanwhile: read again"
+        elif code in _UNKNOWN:  # although the controller's metadata has it
+            self.failed[partition] = "its leader does not have it yet, or no longer: read again"
         elif code is not ErrorCode.none:
             self._check(code)
             self.failed[partition] = f"its leader refuses: {_words(code)}"

@@ -70,7 +70,7 @@ function quotaList() {
     bar.hidden = found.quotas.length <= 10 && wanted === "";
     const more = Math.max(0, limits.length - ROWS);
     fill(place,
-      table("Current quotas", ["Applies to", "Quota", ["Limit", true], mayChange ? "Remove" : "Removed by"], limits.slice(0, ROWS).map(row),
+      table("Current quotas", ["Applies to", "Quota", ["Limit per broker", true], mayChange ? "Remove" : "Removed by"], limits.slice(0, ROWS).map(row),
         wanted === "" ? "No quota is set." : "No name matches the filter.", { isCaptionHidden: true }),
       more > 0 && el("p", {}, `… and ${more.toLocaleString("en")} more limits: the filter finds them.`),
       found.left_out > 0 && el("p", {}, `${found.left_out.toLocaleString("en")} more names are not read here: ${program} quotas list`));

@@ -71,6 +71,12 @@ export function command(line) {
   return el("span", { class: "command" }, el("code", {}, words), copy);
 }
 
+/** Radio buttons that look like one control: options are [value, text, onChoose]. `content` is a legend, unless `labelledBy` has one. */
+export function choices({ name, options, chosen, labelledBy }, content) {
+  return el("fieldset", { class: "ranges", "aria-labelledby": labelledBy }, content, options.map(([value, text, onchange]) => el("label", {},
+    el("input", { type: "radio", name, value, checked: value === chosen, onchange }), el("span", {}, text))));
+}
+
 /** A table of figures that can be folded, with its notes and how the figures were computed. */
 export function explained({ title, columns, rows, notes, how: way }) {
   const heads = columns.map(([text, kind]) => [text === "" ? "what" : text, kind === ""]);

@@ -41,6 +41,9 @@ export function duration(ms) {
 /** A time of a request, to the microsecond if it is short. */
 export const milliseconds = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
 
+/** The lag of all groups together; that of some partitions may be unknown. */
+export const totalLag = (groups) => `${groups.some((each) => each.partitions_unknown > 0) ? "at least " : ""}${count(groups.reduce((sum, each) => sum + each.lag, 0))}`;
+
 /** The time of day, with the date unless it is today. */
 export function moment(ms) {
   const then = new Date(ms);

@@ -5,7 +5,7 @@ import { command, el, fill, refill, setText, table, trail } from "./dom.js";
 import { count, name, perSecond } from "./format.js";
 import { memberCount, narrow, statePill } from "./groups.js";
 import { historyChart } from "./history_chart.js";
-import { followRange, RANGES } from "./history.js";
+import { followRange, rangeSwitch, RANGES } from "./history.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 2500;
@@ -36,9 +36,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
   const line = el("p", { class: "soft" });
   const explained = el("section", { hidden: true, "aria-labelledby": "explained-title" }, el("h3", { id: "explained-title" }, "Why it rebalances, or does not"), text, line);
   const chart = historyChart({ title: "Lag", note: "Records that the group has not consumed yet", text: records, height: () => CHART_PX });
-  const ranges = el("fieldset", { class: "ranges" }, el("legend", { class: "hidden" }, "Range"), CHART_RANGES.map((each) => el("label", {},
-    el("input", { type: "radio", name: "group-range", value: each.name, checked: each === range, onchange: () => choose(each) }), el("span", {}, each.text))));
-  const rangeBar = el("div", { class: "bar" }, ranges);
+  const rangeBar = el("div", { class: "bar" }, rangeSwitch(CHART_RANGES, range, choose));
   const reset = el("a", { class: "button", id: "reset-offsets", href: addressOf("groups", [group, "reset"]) }, "Reset offsets …");
   const root = el("section", { class: "one-group", "aria-labelledby": "group-title" },
     el("div", { class: "bar" }, trail("group-title", [["Groups", addressOf("groups")]], name(group, 249)),
@@ -119,7 +117,7 @@ export function groupPage({ parts: [group], options, setOptions }) {
       "Members": count(found.member_count),
       "Lag": count(found.lag),
       "Consumes": found.per_s === null ? "-" : `${perSecond(found.per_s)} records/s`,
-      "Coordinator": found.coordinator || "-",
+      "Coordinator": found.coordinator === null ? "-" : `broker ${found.coordinator}`,
     }).map(([term, value]) => el("div", { "data-term": term }, el("dt", {}, term), el("dd", {}, value))));
   }
 

@@ -2,7 +2,7 @@
 
 import { get, mayChange } from "./api.js";
 import { act, READ_ONLY } from "./change.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { choices, command, el, fill, setText, table } from "./dom.js";
 import { count, name } from "./format.js";
 
 const TYPING_MS = 250;
@@ -37,13 +37,17 @@ export function resetDialog({ parts: [group], options, setOptions }) {
   const confirm = mayChange && el("button", { type: "button", class: "primary", id: "confirm", disabled: true, onclick: send }, "Reset");
   const root = el("div", { class: "reset" },
     el("h3", { id: "target-title" }, "Set offsets to"),
-    el("fieldset", { class: "ranges", "aria-labelledby": "target-title" }, TARGETS.map((each) => el("label", {},
-      el("input", { type: "radio", name: "reset-target", value: each.value, checked: each === target, onchange: () => change(() => { target = each; amount = each.field === "datetime-local" ? String(Date.now() - 3_600_000) : ""; drawField(); }) }),
-      el("span", {}, each.text)))),
+    choices({ name: "reset-target", options: TARGETS.map((each) => [each.value, each.text, () => choose(each)]), chosen: target.value, labelledBy: "target-title" }),
     help, field, el("p", {}, el("label", { for: "reset-topic" }, "Topics "), topics),
     obstacle, preview, confirm || el("p", {}, READ_ONLY), result);
 
   const given = () => ({ group, target: target.value, ...(target.field ? { amount } : {}), ...(topic ? { topic } : {}) });
+
+  const choose = (chosen) => change(() => {
+    target = chosen;
+    amount = target.field === "datetime-local" ? String(Date.now() - 3_600_000) : "";
+    drawField();
+  });
 
   function change(apply) {
     apply();

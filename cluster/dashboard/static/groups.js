@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { el, fill, program, refill, setText, table } from "./dom.js";
-import { count, duration, name, perSecond } from "./format.js";
+import { count, duration, name, perSecond, totalLag } from "./format.js";
 import { addressOf } from "./router.js";
 
 const PERIOD_MS = 3000;
@@ -89,7 +89,7 @@ export function groupsView({ options, setOptions }) {
     setText(own, hasOwn ? "Hide Milena's own" : `Show ${ownCount} of Milena's own`);
     const shown = found.groups.filter((each) => (hasOwn || !each.is_own) && (each.group.toLowerCase().includes(wanted) || each.state.toLowerCase().includes(wanted)))
       .sort((SORTS[order.value] ?? SORTS.lag)[1]);
-    setText(summary, `${count(shown.length)} ${shown.length === 1 ? "group" : "groups"}, ${count(shown.reduce((sum, each) => sum + each.lag, 0))} records behind in all.`);
+    setText(summary, `${count(shown.length)} ${shown.length === 1 ? "group" : "groups"}, ${totalLag(shown)} records behind in all.`);
     const state = JSON.stringify([shown.slice(0, ROWS), found.left_out]);
     if (state === drawn) return;
     drawn = state;

@@ -1,6 +1,7 @@
 // The figures and events of a range, as the dashboard remembers them.
 
 import { get } from "./api.js";
+import { choices, el } from "./dom.js";
 
 export const RANGES = [
   { name: "2m", text: "2 min", periodMs: 2000 },
@@ -11,6 +12,10 @@ export const RANGES = [
   { name: "7d", text: "7 d", periodMs: 60_000, isRollup: true },
   { name: "30d", text: "30 d", periodMs: 60_000, isRollup: true },
 ];
+
+/** The control that chooses one of some ranges. */
+export const rangeSwitch = (ranges, chosen, onChoose) => choices(
+  { name: "range", options: ranges.map((each) => [each.name, each.text, () => onChoose(each)]), chosen: chosen.name }, el("legend", { class: "hidden" }, "Range"));
 
 const EMPTY = { ts: [], values: {}, events: [], run: null };
 

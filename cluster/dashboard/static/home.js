@@ -2,8 +2,8 @@
 
 import { levelOf, sentenceOf, signOf } from "./events.js";
 import { command, el, fill, setText } from "./dom.js";
-import { count, duration, moment, name, percent, size } from "./format.js";
-import { followRange, RANGES } from "./history.js";
+import { count, duration, moment, name, percent, size, totalLag } from "./format.js";
+import { followRange, rangeSwitch, RANGES } from "./history.js";
 import { historyChart } from "./history_chart.js";
 import { addressOf } from "./router.js";
 
@@ -52,11 +52,9 @@ export function homeView({ options, setOptions }) {
   charts.find((each) => each.title === "Lag").chart.root.querySelector("h3").after(worstLink);
   const grid = el("div", { class: "histories" }, charts.map(({ chart }) => chart.root));
   const events = eventList((event) => charts.forEach(({ chart }) => chart.point(event)));
-  const ranges = el("fieldset", { class: "ranges" }, el("legend", { class: "hidden" }, "Range"), RANGES.map((each) => el("label", {},
-    el("input", { type: "radio", name: "range", value: each.name, checked: each === range, onchange: () => choose(each) }), el("span", {}, each.text))));
   const root = el("section", { class: "home", "aria-labelledby": "home-title" },
     el("h2", { id: "home-title", class: "hidden" }, "Home"), tiles.root,
-    el("div", { class: "bar" }, ranges, el("p", { class: "soft hint" }, "Point at a chart, or focus it and use ← →, to read its values and events.")),
+    el("div", { class: "bar" }, rangeSwitch(RANGES, range, choose), el("p", { class: "soft hint" }, "Point at a chart, or focus it and use ← →, to read its values and events.")),
     problem, nothing, grid, events.root);
 
   /** Below the chart of the lag of all groups, the one with the most. */
@@ -152,7 +150,7 @@ function summary() {
       const throttled = new Set(rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).map((row) => JSON.stringify([row.user, row.client_id])));
       throttledLink.tell(throttled.size === 1 ? "1 client" : `${count(throttled.size)} clients`);
       const worst = worstOf(groups);
-      lagLink.tell(count(groups.reduce((sum, each) => sum + each.lag, 0)));
+      lagLink.tell(totalLag(groups));
       lagLink.link.href = worst === null ? addressOf("groups") : addressOf("groups", [worst.group]);
       lagLink.link.title = worst === null ? "" : `most in group ${worst.group}: ${count(worst.lag)}`;
     },

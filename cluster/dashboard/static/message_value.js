@@ -36,13 +36,20 @@ function branch(lines, ends, at) {
   const inside = el("ul", {});
   let next = at + 1;
   const showMore = () => {
+    const first = inside.childElementCount;
     for (let shown = 0; next < ends[at] && shown < CHILDREN; shown += 1) {
       inside.append(branch(lines, ends, next));
       next = ends[next];
     }
-    if (next >= ends[at]) return;
-    const more = el("li", {}, el("button", { type: "button", class: "small", onclick: () => { more.remove(); showMore(); } }, "Show more"));
-    inside.append(more);
+    if (next < ends[at]) inside.append(el("li", {}, el("button", { type: "button", class: "small", onclick: goOn }, "Show more")));
+    return inside.children[first];
+  };
+  /** What was pressed is gone: the first of the new lines has the focus. */
+  const goOn = () => {
+    inside.lastElementChild.remove();
+    const line = showMore();
+    line.tabIndex = -1;
+    line.focus({ preventScroll: true });
   };
   const details = el("details", { ontoggle: () => { if (details.open && next === at + 1) showMore(); } },
     el("summary", {}, key, `${left} ${count(written)} ${nouns[written === 1 ? 0 : 1]} ${right}`), inside);

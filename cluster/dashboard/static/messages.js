@@ -234,7 +234,7 @@ function open(topic, message, inside) {
   fill(inside,
     part("Value", "value", where, message.value),
     part("Key", "key", where, message.key),
-    message.headers.length > 0 && el("div", { class: "part" }, el("h3", {}, "Headers"),
+    message.headers.length > 0 && el("div", { class: "message-part" }, el("h3", {}, "Headers"),
       el("dl", { class: "headers" }, message.headers.map(([key, value]) => [el("dt", {}, name(key, 200)), el("dd", {}, content(value))])),
       message.header_count > message.headers.length && el("p", { class: "soft" }, `… and ${count(message.header_count - message.headers.length)} more headers.`)),
     dl,
@@ -273,5 +273,5 @@ function part(title, field, where, listed) {
 
   draw(listed);
   if (listed.is_cut && listed.size <= LOADED_AT_ONCE) load("whole");
-  return el("div", { class: "part" }, el("div", { class: "part-head" }, el("h3", {}, title), about, bar), told, body);
+  return el("div", { class: "message-part" }, el("div", { class: "part-head" }, el("h3", {}, title), about, bar), told, body);
 }

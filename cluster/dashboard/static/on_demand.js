@@ -13,7 +13,7 @@ export function onDemand(load, pick) {
 
 /** What is shown until the module is there; it is told what a view is told, and passes it on. */
 function waiting(loaded, context) {
-  const root = el("p", { class: "empty", role: "status" }, "Reading …");
+  const root = el("p", { class: "empty", role: "status", "aria-busy": "true" }, "Reading …");
   let shown = null;
   let isOpen = true;
   let isFrozen = false;
@@ -27,6 +27,7 @@ function waiting(loaded, context) {
       make = await loaded();
     } catch {
       root.className = "problem";
+      root.ariaBusy = "false";
       setText(root, FAILED);
     }
     isLoading = false;

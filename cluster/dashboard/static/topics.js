@@ -76,7 +76,7 @@ export function topicsView({ options, setOptions }) {
     const shown = found.topics.filter((topic) => (showsInternal || !topic.internal) && topic.name.toLowerCase().includes(wanted));
     setText(internal, showsInternal ? "Hide internal topics" : `Show ${count(hidden)} internal topic${hidden === 1 ? "" : "s"}`);
     internal.hidden = hidden === 0;
-    setText(summary, summaryOf(shown));
+    setText(summary, summaryOf(shown, found.topics.length, showsInternal ? 0 : hidden));
     setText(note, `A broker counts the rates of some of its topics only, if it has many: those of ${count(found.without_rates)} topics are not known.`);
     note.hidden = found.without_rates === 0;
     table.update(shown, wanted !== "" ? "No topic matches the filter." : "No topics yet.");
@@ -92,10 +92,13 @@ export function topicsView({ options, setOptions }) {
   };
 }
 
-function summaryOf(topics) {
+/** Home counts all topics: so that both agree, those that are not shown are counted here, too. */
+function summaryOf(topics, all, hidden) {
   const sum = (key) => topics.reduce((total, topic) => total + (topic[key] ?? 0), 0);
   const late = topics.filter((topic) => topic.in_sync < topic.replicas).length;
   const offline = sum("offline");
-  return [`${count(topics.length)} topic${topics.length === 1 ? "" : "s"} with ${count(sum("partitions"))} partitions, ${size(sum("bytes"))} in all replicas`,
-    late > 0 ? `; ${count(late)} with replicas out of sync` : "", offline > 0 ? `; ${count(offline)} partitions are offline` : ""].join("");
+  const shown = topics.length < all ? `${count(topics.length)} of ${count(all)}` : count(all);
+  return [`${shown} topic${all === 1 ? "" : "s"} with ${count(sum("partitions"))} partitions, ${size(sum("bytes"))} in all replicas`,
+    late > 0 ? `; ${count(late)} with replicas out of sync` : "", offline > 0 ? `; ${count(offline)} partitions are offline` : "",
+    hidden > 0 ? `; ${count(hidden)} internal topic${hidden === 1 ? " is" : "s are"} hidden` : ""].join("");
 }

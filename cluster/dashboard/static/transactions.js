@@ -71,15 +71,18 @@ export function transactionsView({ options, setOptions }) {
   function draw() {
     if (!isOpen || found === null) return;
     const listed = new Set(found.open.map((each) => each.transactional_id));
-    const elsewhere = holds.held.filter((each) => !listed.has(each.transactional_id));
-    const isFiltered = filter.value.trim() !== "";
-    setText(summary, summed(found, holds));
+    const wanted = filter.value.trim().toLowerCase();
+    const isFiltered = wanted !== "";
+    // A filter leaves out transactions: what they hold back is not held back by something else.
+    const elsewhere = holds.held.filter((each) => !listed.has(each.transactional_id) && (each.transactional_id ?? wanted).toLowerCase().includes(wanted));
+    const ways = isFiltered ? "a longer filter finds them." : "the filter finds them.";
+    setText(summary, summed(found, holds, isFiltered));
     open.draw(found.open.map((each) => openRow(each, holds.held)), isFiltered ? "No open transaction has such an id." : "No transaction is open.",
-      found.open_left_out > 0 && `… and ${count(found.open_left_out)} younger ones: the filter finds them.`);
+      found.open_left_out > 0 && `… and ${count(found.open_left_out)} younger ones: ${ways}`);
     held.root.hidden = elsewhere.length === 0;
     held.draw(elsewhere.map(heldRow), "", holds.left_out > 0 && ["… and ", count(holds.left_out), " more: ", command(`${program} transactions explain`)]);
     others.draw(found.others.map(otherRow), isFiltered ? "No other id matches." : "No other transactional id is known.",
-      found.others_left_out > 0 && `… and ${count(found.others_left_out)} more, whose producers started earlier: the filter finds them.`);
+      found.others_left_out > 0 && `… and ${count(found.others_left_out)} more, whose producers started earlier: ${ways}`);
   }
 
   ask();
@@ -99,12 +102,14 @@ export function transactionsView({ options, setOptions }) {
 }
 
 /** Both lists in one sentence. */
-function summed({ open, open_left_out: more, others, others_left_out: left }, holds) {
+function summed({ open, open_left_out: more, others, others_left_out: left }, holds, isFiltered) {
   const number = open.length + more;
   const oldest = number > 0 ? `, the oldest for ${duration(open[0]?.age_ms)}` : "";
   const waiting = holds.held.length + holds.left_out;
+  const other = count(others.length + left);
+  if (isFiltered) return `Ids that match: ${count(number)} open${oldest}; ${other} without an open transaction.`;
   return `${count(number)} open${oldest}; ${waiting === 0 ? "no partition is known to be held back" : `${count(waiting)} ${waiting === 1 ? "partition is" : "partitions are"} held back`};`
-    + ` ${count(others.length + left)} other transactional ${others.length + left === 1 ? "id" : "ids"}.`;
+    + ` ${other} other transactional ${others.length + left === 1 ? "id" : "ids"}.`;
 }
 
 const idLink = (id) => el("a", { class: "link", "data-id": id, href: addressOf("transactions", [id]) }, name(id));

@@ -49,6 +49,8 @@ class Group(NamedTuple):
     """Of the newer consumer protocol, as the following."""
     target_epoch: int | None = None
     """Of the assignment that the members are on the way to."""
+    coordinator_id: int | None = None
+    """None if it did not answer."""
 
     @property
     def is_newer(self) -> bool:
@@ -87,6 +89,7 @@ def _newer_group(found: FoundGroup) -> Group:
         ),
         group.group_epoch,
         group.assignment_epoch,
+        coordinator_id=found.coordinator.node_id,
     )
 
 
@@ -115,6 +118,7 @@ def _classic_group(found: FoundClassicGroup) -> Group:
             )
             for each in group.members
         ),
+        coordinator_id=found.coordinator.node_id,
     )
 
 

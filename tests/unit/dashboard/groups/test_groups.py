@@ -50,7 +50,7 @@ def member(client: str, *places: Place) -> Member:
 
 
 def group(*members: Member, state: str = "Stable") -> Group:
-    return Group("billing", state, "range", "127.0.0.1:9092  (0)", members)
+    return Group("billing", state, "range", "127.0.0.1:9092  (0)", members, coordinator_id=0)
 
 
 def test_rows_have_lag_and_trend_and_tell_milenas_own_groups() -> None:
@@ -94,6 +94,7 @@ def test_a_group_is_shown_with_members_and_partitions() -> None:
         ("orders", 1, 0, None, True),
     ]
     assert (found["lag"], found["per_s"], found["topics"]) == (6, 1.5, ["gone", "orders"])
+    assert found["coordinator"] == 0
 
 
 def test_the_lag_of_a_group_without_committed_offsets_is_not_known() -> None:
@@ -122,6 +123,7 @@ def test_a_group_without_coordinator_is_shown_as_the_stats_files_know_it() -> No
     assert (found["member_count"], found["members"]) == (3, [])
     assert found["partitions"][0]["lag"] == 5
     assert (found["lag"], found["partitions_left_out"]) == (7, 1)
+    assert found["coordinator"] is None
 
 
 # ---------------------------------------------------------------------------- rates

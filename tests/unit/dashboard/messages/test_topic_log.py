@@ -141,7 +141,6 @@ def test_offsets_are_asked_of_each_leader(brokers: Brokers) -> None:
     ("code", "words"),
     [
         (ErrorCode.topic_authorization_failed, "orders is denied"),
-        (ErrorCode.unknown_topic_or_partition, "there is no topic orders"),
         (ErrorCode.invalid_topic_exception, "there is no topic orders"),
     ],
 )
@@ -159,11 +158,21 @@ def test_a_topic_that_cannot_be_read_is_refused_in_words(
         log_of(brokers)
 
 
+def test_a_topic_that_is_not_in_the_metadata_does_not_exist(brokers: Brokers) -> None:
+    brokers.topic_error = ErrorCode.unknown_topic_or_partition
+    with pytest.raises(UserError, match="there is no topic orders"):
+        log_of(brokers)
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
         (ErrorCode.not_leader_or_follower, "its leader is changing: read again"),
         (ErrorCode.offset_out_of_range, "its first records were deleted meanwhile: read again"),
+        (
+            ErrorCode.unknown_topic_or_partition,
+            "its leader does not have it yet, or no longer: read again",
+        ),
     ],
 )
 def test_a_partition_that_cannot_be_read_leaves_the_others(
