@@ -636,7 +636,7 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
         page.call("Page.navigate", url=f"http://milena:{password}@{own}#change")
         page.wait_for(f"location.href === 'http://{own}#change'")
         page.wait_for("document.getElementById('cluster-line')?.innerText.includes('1 of 1')")
-        page.wait_for("document.getElementById('quotas').innerText.includes('No quota is set.')")
+        page.wait_for("document.getElementById('quotas')?.innerText.includes('No quota is set.')")
         page.wait_for("document.querySelectorAll('[data-action]').length === 5")
         submit(page, "set")
         page.wait_for("document.getElementById('quotas').innerText.includes('2.00 MiB/s')")
