@@ -11,6 +11,8 @@ import { Clients } from "./series.js";
 const LOOK_MS = 3000;
 /** So long a client keeps its place unless it becomes throttled or near its limit, or is so no longer. */
 const ORDERED_MS = 5000;
+/** Clients that a browser lays out and paints together: one by one, hundreds make scrolling slow. */
+const BLOCK = 8;
 /** Clients on a phone until more are asked for. */
 const FEW = 20;
 
@@ -39,6 +41,7 @@ export function clientsView({ past, options, setOptions }) {
   let few = FEW;
   let placed = { signature: "", at: 0, keys: new Map() };
   let lines = new Map();
+  const blocks = [];
   const isPhone = matchMedia("(max-width: 46rem)");
 
   const summary = el("p", { class: "summary" });
@@ -76,13 +79,13 @@ export function clientsView({ past, options, setOptions }) {
   const inSight = new Set();
   const sight = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
-      const line = lines.get(target.dataset.key);
-      if (isIntersecting) inSight.add(target.dataset.key);
-      else inSight.delete(target.dataset.key);
-      if (isIntersecting) line?.update(hasUsers);
+      if (isIntersecting) inSight.add(target);
+      else inSight.delete(target);
     }
-    for (const { target, isIntersecting } of entries) if (isIntersecting) lines.get(target.dataset.key)?.draw(past);
+    for (const { target, isIntersecting } of entries) if (isIntersecting) linesOf(target).forEach((line) => line.update(hasUsers));
+    for (const { target, isIntersecting } of entries) if (isIntersecting) linesOf(target).forEach((line) => line.draw(past));
   }, { rootMargin: "200px" });
+  const linesOf = (block) => [...block.children].flatMap(({ dataset }) => lines.get(dataset.key) ?? []);
 
   function sortBy(chosen) {
     isReversed = order === chosen && !isReversed;
@@ -151,28 +154,34 @@ export function clientsView({ past, options, setOptions }) {
   function place(shown) {
     const kept = new Map();
     const focused = document.activeElement;
-    let previous = headings;
-    for (const client of shown) {
-      const line = lines.get(client.key) ?? newLine(client);
+    shown.forEach((client, at) => {
+      const isNew = !lines.has(client.key);
+      const line = isNew ? newLine(client) : lines.get(client.key);
       kept.set(client.key, line);
       line.client = client;
-      const isNew = !lines.has(client.key);
-      if (isNew || inSight.has(client.key)) line.update(hasUsers);
-      if (previous.nextSibling !== line.element) previous.after(line.element);
-      previous = line.element;
-      if (isNew) sight.observe(line.element);
-    }
-    // After all texts: a chart asks for its size, which would otherwise cost a layout for each.
-    for (const key of inSight) kept.get(key)?.draw(past);
-    for (const [key, line] of lines) {
-      if (kept.has(key)) continue;
-      sight.unobserve(line.element);
-      inSight.delete(key);
-      line.element.remove();
-    }
+      const block = blocks[Math.floor(at / BLOCK)] ?? newBlock();
+      const there = block.children[at % BLOCK] ?? null;
+      if (there !== line.element) block.insertBefore(line.element, there);
+      if (isNew || inSight.has(block)) line.update(hasUsers);
+    });
+    for (const [key, line] of lines) if (!kept.has(key)) line.element.remove();
     lines = kept;
+    for (const block of blocks.splice(Math.ceil(shown.length / BLOCK))) {
+      sight.unobserve(block);
+      inSight.delete(block);
+      block.remove();
+    }
+    for (const block of inSight) linesOf(block).forEach((line) => line.draw(past));
     // A row that is moved loses the focus, which whoever uses the keyboard would have to look for again.
     if (focused !== document.activeElement && list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  function newBlock() {
+    const block = el("div", { role: "none", class: "block" });
+    list.append(block);
+    blocks.push(block);
+    sight.observe(block);
+    return block;
   }
 
   function tellHidden(all) {
