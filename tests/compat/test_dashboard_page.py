@@ -581,6 +581,13 @@ def test_the_filter_finds_clients_beyond_the_rows(crowded: Cluster, page: WebPag
         return all(row[2] != alone for row in json.loads(line[6:])["new"])
 
     wait_until(is_left_out, "the client to be left out")
+    names = "[...document.querySelectorAll('.block [data-client]')].map((it) => it.dataset.client)"
+    in_order = "every((name, at, all) => at === 0 || all[at - 1] < name)"
+    choose = "(() => {{ const sort = document.getElementById('sort'); sort.value = '{}'; {} }})()"
+    for order in ("name", "urgency", "name"):  # they move from block to block
+        page.ask(choose.format(order, "sort.dispatchEvent(new Event('change'));"))
+    assert page.ask(f"{names}.length") > 400
+    assert page.ask(f"{names}.{in_order}")
     page.ask(
         "(() => { const filter = document.getElementById('filter'); filter.value = '!ALONE';"
         " filter.dispatchEvent(new Event('input')); })()"

@@ -19,7 +19,7 @@ export function styleOf(name) {
 const isFinite = (value) => value !== null && Number.isFinite(value);
 
 /** The first index and the one after the last, of each run without a gap. */
-export function runs(values) {
+function runs(values) {
   const found = [];
   let first = 0;
   for (let at = 0; at <= values.length; at += 1) {

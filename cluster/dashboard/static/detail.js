@@ -3,7 +3,7 @@
 import { get, mayChange, post } from "./api.js";
 import { lineChart } from "./chart.js";
 import { honoured, QUOTA_NAMES } from "./client_list.js";
-import { command, el, fill, setText, table } from "./dom.js";
+import { command, el, fill, table } from "./dom.js";
 import { count, duration, isBytes, milliseconds, name, percent, rate } from "./format.js";
 import { addressOf } from "./router.js";
 

@@ -1,7 +1,7 @@
 // The view of groups: how far each is behind, whether that grows, and how much it rebalances.
 
 import { get } from "./api.js";
-import { el, fill, program, refill, setText, table } from "./dom.js";
+import { el, program, refill, setText, table } from "./dom.js";
 import { count, duration, name, perSecond, totalLag } from "./format.js";
 import { addressOf } from "./router.js";
 
@@ -17,14 +17,14 @@ const SORTS = {
 };
 const shareOf = (group) => (group.watched_ms > 0 ? group.rebalanced_ms / group.watched_ms : 0);
 
-export const groupLink = (group) => el("a", { class: "link", "data-group": group, href: addressOf("groups", [group]) }, name(group));
+const groupLink = (group) => el("a", { class: "link", "data-group": group, href: addressOf("groups", [group]) }, name(group));
 export const statePill = (state) => el("span", { class: "pill", "data-state": state }, state);
 /** A word that only a small window needs, where there are no columns. */
 export const narrow = (text) => el("span", { class: "narrow" }, text);
 export const memberCount = (number) => (number === 1 ? "1 member" : `${count(number)} members`);
 
 /** Whether a lag grows or falls, and how fast. */
-export function trend(perS) {
+function trend(perS) {
   if (perS === null || perS === undefined) return "-";
   if (Math.abs(perS) < STEADY) return "steady";
   const isGrowing = perS > 0;
