@@ -4,13 +4,21 @@ Shared by `quotas explain` and the dashboard. Pure.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from cluster.model.quota_delay import explain_delay
 from cluster.model.quota_usage import SUMMED
-from cluster.model.quotas import RULES
+from cluster.model.quotas import RULES, QuotaKind
 from cluster.views.client_states import ClientState
 from cluster.views.quantities import rate_unit
+
+_LONG_MS: Final = 30_000
+"""The default of Java's request.timeout.ms; librdkafka waits 60 s."""
+_SMALLER: Final[dict[str, str]] = {
+    QuotaKind.PRODUCE: "Smaller batches (batch.size)",
+    QuotaKind.FETCH: "Smaller fetches (fetch.max.bytes)",
+}
+"""What shortens the delays of quotas that have no upper bound of delays."""
 
 
 def arithmetic(state: ClientState, *, exact: bool = True) -> str:
@@ -19,6 +27,19 @@ def arithmetic(state: ClientState, *, exact: bool = True) -> str:
     unit = (1.0, "B/s") if exact else rate_unit(row.quota, row.limit or row.rate)
     measured_ms = row.window_seconds * 1000
     return explain_delay(row.quota, row.rate, row.limit, measured_ms, row.delay_ms, unit)
+
+
+def why_long(state: ClientState) -> str | None:
+    """What a delay comes from during which clients give up waiting; None for a shorter one."""
+    smaller = _SMALLER.get(state.row.quota)
+    if smaller is None or state.row.delay_ms < _LONG_MS:
+        return None
+    return (
+        "Such a delay is owed for requests that were accepted whatever their size: one on each"
+        " connection, to be paid for afterwards. A client that gives up waiting and reconnects, as"
+        " librdkafka does after socket.timeout.ms, has another one accepted and counted each time."
+        f" {smaller} or a higher limit shorten it."
+    )
 
 
 def newest(group: Sequence[ClientState]) -> ClientState:
@@ -64,7 +85,12 @@ def explanation(group: Sequence[ClientState]) -> dict[str, Any]:
             for rule, limit in zip(RULES, row.limits, strict=True)
         ],
         "brokers": [
-            {**state.to_json(), "arithmetic": arithmetic(state), "windows": state.windows()}
+            {
+                **state.to_json(),
+                "arithmetic": arithmetic(state),
+                "why_long": why_long(state),
+                "windows": state.windows(),
+            }
             for state in by_broker(group)
         ],
         "sum": totals(group),

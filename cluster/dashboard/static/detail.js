@@ -76,7 +76,8 @@ export function clientDialog({ parts: [user, client_id], options, setOptions, se
     drawChoice();
     const shown = found.quotas.find((each) => each.quota === quota);
     if (shown === undefined) return;
-    fill(why, el("p", {}, ruleWords(shown)), shown.limit !== null && shown.brokers.map((each) => el("p", { class: "arithmetic" }, `Broker ${each.broker}: ${each.arithmetic}`)));
+    fill(why, el("p", {}, ruleWords(shown)), shown.limit !== null && shown.brokers.map((each) => el("p", { class: "arithmetic" }, `Broker ${each.broker}: ${each.arithmetic}`)),
+      shown.brokers.map((each) => each.why_long).filter(Boolean).slice(0, 1).map((told) => el("p", {}, told)));
     fill(brokers, table("By broker", ["Broker", ["Rate", true], ["Used", true], ["Delay", true], ["Muted for", true], ["Requests", true], ["Throttled", true]],
       shown.brokers.map((each) => [
         `${each.broker}${each.state === "alive" ? "" : ` (${each.state})`}`, rate(quota, each.rate), each.utilisation === null ? "" : percent(each.utilisation),

@@ -18,7 +18,13 @@ from cluster.views.listed_clients import (
     listed_clients,
 )
 from cluster.views.quantities import duration, percent, rate
-from cluster.views.quota_explanation import arithmetic, by_broker, newest, totals
+from cluster.views.quota_explanation import (
+    arithmetic,
+    by_broker,
+    newest,
+    totals,
+    why_long,
+)
 from cluster.views.rule_words import APPLIES_TO
 from cluster.views.supposed_limits import Supposed
 
@@ -85,6 +91,7 @@ def _limit_lines(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
     if living:
         worst = max(living, key=lambda state: (state.row.delay_ms, state.row.rate))
         yield f"    broker {worst.source.broker}: {arithmetic(worst, exact=False)}"
+        yield from _why_long([worst])
 
 
 def _read_ms(brokers: Sequence[BrokerStats]) -> MonotonicMs:
@@ -186,6 +193,13 @@ def _broker_table(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
     for state in ordered:
         if state.row.limit is not None:
             yield f"    broker {state.source.broker}: {arithmetic(state)}"
+    yield from _why_long(ordered)
+
+
+def _why_long(states: Sequence[ClientState]) -> Iterator[str]:
+    """The same words for all brokers."""
+    for words in dict.fromkeys(filter(None, map(why_long, states))):
+        yield from wrapped("    ", words, indent=4)
 
 
 def _label(broker: BrokerStats) -> str:

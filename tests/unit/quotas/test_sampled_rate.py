@@ -340,3 +340,25 @@ def test_sampled_rate_uses_bounded_memory() -> None:
     assert len(rates[0].windows()) == 1
     assert old_bytes < new_bytes + 24 * window_count + 250
     assert rested_bytes < new_bytes + 150
+
+
+@pytest.mark.parametrize(
+    ("options", "apart_ms", "first_ms", "last_ms"),
+    [
+        (KAFKA, 250, 87_656, 3_310_063),
+        (ELAPSED, 250, 96_656, 3_312_063),
+        (KAFKA, 60_000, 87_656, 87_656),
+        (ELAPSED, 60_000, 96_656, 1_339_313),
+    ],
+)
+def test_a_client_that_reconnects_for_each_request_owes_all_of_them(
+    options: WindowOptions, apart_ms: int, first_ms: int, last_ms: int
+) -> None:
+    """34 requests of 1 MB, each on a connection of its own, under a limit of 10 KiB/s."""
+    rate, delays = SampledRate(options, MonotonicMs(0)), []
+    for number in range(34):
+        now_ms = MonotonicMs(number * apart_ms)
+        rate.record(1_000_000, now_ms)
+        rate.unsettled += 1_000_000
+        delays.append(rate.delay_ms(10 * 1_024, now_ms))
+    assert (delays[0], delays[-1]) == (first_ms, last_ms)

@@ -179,6 +179,23 @@ def test_a_delay_for_what_is_owed_is_said_to_be_so(tmp_path, capsys):
     assert "x 10.000 s = 20000 ms, but 25000 ms because of what is owed from before" in told
 
 
+@pytest.mark.parametrize(
+    ("quota", "smaller"),
+    [("produce", "batches (batch.size)"), ("fetch", "fetches (fetch.max.bytes)"), ("request", "")],
+)
+def test_a_delay_in_which_clients_reconnect_says_where_it_comes_from(
+    tmp_path, capsys, quota, smaller
+):
+    long = {"quota": quota, "delay_ms": 3_240_000}
+    written(tmp_path, 0, a_row(**long), a_row("two", quota=quota, delay_ms=29_999))
+    for options in ((), ("--verbose",)):
+        told = " ".join(explained(tmp_path, capsys, "--user", "alice", *options).split())
+        assert told.count("has another one accepted and counted each time") == bool(smaller)
+        assert f"Smaller {smaller} or a higher limit shorten it." in told or not smaller
+    one, two = json.loads(explained(tmp_path, capsys, "--user", "alice", "--json"))["quotas"]
+    assert [bool(each["brokers"][0]["why_long"]) for each in (one, two)] == [bool(smaller), False]
+
+
 def test_explain_applies_another_limit(tmp_path, capsys):
     written(tmp_path, 0, a_row())
     told = explained(
