@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from cluster.client.security import Address, Servers
 from cluster.client.socket_client import SocketClient
 from cluster.client.timeouts import CONNECT_TIMEOUT_S, POLL_S, REQUEST_TIMEOUT_S
-from cluster.client.topic_requests import ClusterFacts, Place, cluster_facts
+from cluster.client.topic_requests import ClusterFacts, Place, by_leader, cluster_facts
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import Coordinator, FindCoordinatorRequest
@@ -159,7 +159,7 @@ class Admin:
             for each in topic.partitions
         }
         found: dict[Place, Outcome] = {}
-        by_leader: dict[int, list[Place]] = {}
+        led_now: list[tuple[Place, int | None]] = []
         for place in places:
             leader = known.get(place)
             if place not in known:
@@ -167,8 +167,8 @@ class Admin:
             elif leader is None or leader not in facts.brokers:
                 found[place] = Outcome(ErrorCode.leader_not_available)
             else:
-                by_leader.setdefault(leader, []).append(place)
-        for leader, led in by_leader.items():
+                led_now.append((place, leader))
+        for leader, led in by_leader(led_now).items():
             try:
                 found |= self._at(facts.brokers[leader], partial(ask, places=led))
             except UserError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from cluster.client.config_requests import topic_configs
@@ -34,6 +34,10 @@ _TIMEOUT: Final = timedelta(seconds=25)
 """How long a controller may wait until live brokers know of a change."""
 
 
+PartitionT = TypeVar("PartitionT")
+LeaderT = TypeVar("LeaderT")
+
+
 class Place(NamedTuple):
     """A partition of a topic."""
 
@@ -46,6 +50,17 @@ def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for place in places:
         found.setdefault(place.topic, []).append(place.partition)
+    return found
+
+
+def by_leader(
+    leaders: Iterable[tuple[PartitionT, LeaderT | None]],
+) -> dict[LeaderT, list[PartitionT]]:
+    """The partitions that each leader leads, from their leaders; None leads nothing."""
+    found: dict[LeaderT, list[PartitionT]] = {}
+    for partition, leader in leaders:
+        if leader is not None:
+            found.setdefault(leader, []).append(partition)
     return found
 
 

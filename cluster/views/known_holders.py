@@ -3,7 +3,7 @@
 `find_holders` asks for it; `holder_text` and `explanation_json` print it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -104,11 +104,3 @@ def _has(partition: HeldPartition, transaction: OpenTransaction) -> bool:
         (each.producer, each.first_offset) == (transaction.producer, transaction.first_offset)
         for each in partition.open
     )
-
-
-def by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:
-    """The numbers of partitions by topic."""
-    found: dict[str, list[int]] = {}
-    for place in sorted(places):
-        found.setdefault(place.topic, []).append(place.partition)
-    return found

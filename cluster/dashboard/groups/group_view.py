@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import Place, by_topic
 from cluster.dashboard.sampling.group_past import GroupTrend
 from cluster.dashboard.sources import Json
 from cluster.model.own_clients import is_own
@@ -114,17 +114,9 @@ def _member(member: Member, software: Mapping[str, str]) -> Json:
         "host": member.host.lstrip("/"),
         "software": software.get(member.client_id, ""),
         "epoch": member.epoch,
-        "assignment": by_topic(member.assignment),
+        "assignment": by_topic(sorted(member.assignment)),
         "partitions": len(member.assignment),
     }
-
-
-def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
-    """The numbers of partitions by topic, both in order."""
-    found: dict[str, list[int]] = {}
-    for place in sorted(places):
-        found.setdefault(place.topic, []).append(place.partition)
-    return found
 
 
 def software_of(brokers: Iterable[BrokerStats]) -> dict[str, str]:

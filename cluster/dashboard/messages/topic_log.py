@@ -9,6 +9,7 @@ from cluster.client.fetch_requests import VERSION, Fetched, fetch_body, read_fet
 from cluster.client.record_requests import EARLIEST, LATEST
 from cluster.client.security import Address
 from cluster.client.socket_client import SocketClient
+from cluster.client.topic_requests import by_leader
 from cluster.dashboard.messages.budget import Budget
 from cluster.dashboard.messages.paging import Range, Round
 from cluster.model.errors import ErrorCode, PeerError, UserError
@@ -183,11 +184,9 @@ class TopicLog:
         return Round(answers, {each: self.failed[each] for each in offsets if each in self.failed})
 
     def _by_leader(self, partitions: Iterable[int]) -> dict[Address, list[int]]:
-        found: dict[Address, list[int]] = {}
-        for number in partitions:
-            if number not in self.failed:
-                found.setdefault(self.leaders[number], []).append(number)
-        return found
+        return by_leader(
+            (number, self.leaders[number]) for number in partitions if number not in self.failed
+        )
 
     def _ask(
         self, address: Address, partitions: Sequence[int], ask: Callable[[SocketClient], Answer]

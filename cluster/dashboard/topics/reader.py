@@ -9,7 +9,7 @@ from cluster.client.config_requests import described, topic_configs
 from cluster.client.log_dir_requests import describe_log_dirs
 from cluster.client.record_requests import EARLIEST, LATEST, leader_offsets
 from cluster.client.socket_client import SocketClient
-from cluster.client.topic_requests import Place, TopicFacts, cluster_facts, topic_facts
+from cluster.client.topic_requests import Place, TopicFacts, by_leader, cluster_facts, topic_facts
 from cluster.dashboard.broker_connection import addresses_of
 from cluster.dashboard.sources import Json
 from cluster.dashboard.topics.asked_brokers import AskedBrokers
@@ -123,12 +123,10 @@ def _sizes_by_topic(brokers: AskedBrokers, broker: int) -> Mapping[str, int]:
 
 
 def _answers(brokers: AskedBrokers, topic: TopicFacts) -> TopicAnswers:
-    led: dict[int, list[Place]] = defaultdict(list)
+    led = by_leader((Place(topic.name, each.number), each.leader) for each in topic.partitions)
     hosted: dict[int, list[Place]] = defaultdict(list)
     for each in topic.partitions:
         place = Place(topic.name, each.number)
-        if each.leader is not None:
-            led[each.leader].append(place)
         for broker in each.replicas:
             hosted[broker].append(place)
     sizes = {

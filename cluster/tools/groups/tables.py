@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import Place, by_topic
 from cluster.model.error_codes import ErrorCode
 from cluster.model.printable import one_line
 from cluster.views.groups.described_groups import Group, Member
@@ -154,21 +154,19 @@ def reset_table(group: str, offsets: Mapping[Place, int]) -> str:
 
 def _assignment(member: Member) -> str:
     """`orders(0,1), audit(2)`."""
-    by_topic: dict[str, list[int]] = {}
-    for place in sorted(member.assignment):
-        by_topic.setdefault(place.topic, []).append(place.partition)
     parts = [
-        f"{topic}({','.join(map(str, numbers))})" for topic, numbers in sorted(by_topic.items())
+        f"{topic}({','.join(map(str, numbers))})"
+        for topic, numbers in by_topic(sorted(member.assignment)).items()
     ]
     return ", ".join(parts) or _NOTHING
 
 
 def _listed_places(places: Iterable[Place]) -> str:
     """`audit:2;orders:0,1`."""
-    by_topic: dict[str, list[str]] = {}
-    for place in sorted(places):
-        by_topic.setdefault(place.topic, []).append(str(place.partition))
-    parts = [f"{topic}:{','.join(by_topic[topic])}" for topic in sorted(by_topic)]
+    parts = [
+        f"{topic}:{','.join(map(str, numbers))}"
+        for topic, numbers in by_topic(sorted(places)).items()
+    ]
     return ";".join(parts) or _NOTHING
 
 

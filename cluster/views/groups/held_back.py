@@ -7,12 +7,12 @@ from cluster.client.admin import Admin
 from cluster.client.consumer_group_requests import committed
 from cluster.client.explanation_requests import explain_partitions
 from cluster.client.refusals import reason_of
-from cluster.client.topic_requests import Place
+from cluster.client.topic_requests import Place, by_topic
 from cluster.coordinator.transactions.held_back import HeldPartition
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.ids import TopicPartition
 from cluster.model.printable import one_line
-from cluster.views.known_holders import LASTING_MS, by_topic
+from cluster.views.known_holders import LASTING_MS
 from cluster.views.transaction_words import count_text
 
 HELD_BACK: Final = "Held back by a transaction"

@@ -9,7 +9,7 @@ from cluster.client import admin as admin_module
 from cluster.client.admin import Admin, Outcome
 from cluster.client.security import Address, Servers
 from cluster.client.socket_client import SocketClient
-from cluster.client.topic_requests import ClusterFacts, PartitionFacts, Place, TopicFacts
+from cluster.client.topic_requests import ClusterFacts, PartitionFacts, Place, TopicFacts, by_leader
 from cluster.model.errors import ErrorCode, Refused, UserError
 
 ONE: Address = ("127.0.0.1", 1)
@@ -168,3 +168,8 @@ def test_another_broker_answers_for_one_that_has_stopped(cluster: Cluster, admin
     cluster.up = {TWO}
     assert admin.facts().controller == 1
     assert admin.any_broker(lambda client: getattr(client, "at")) == TWO  # noqa: B009
+
+
+def test_partitions_are_grouped_by_their_leaders_in_order() -> None:
+    leaders = [(0, "b"), (1, None), (2, "a"), (3, "b")]
+    assert by_leader(leaders) == {"b": [0, 3], "a": [2]}
