@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,4 +114,15 @@ def test_cluster_ends_and_is_removed_when_run_is_killed(run: Run, tmp_path: Path
     finally:
         psutil.Process(int(pid_file.read_text())).kill()
         process.communicate()  # the command held the pipes, too
+    assert not run.data_dir.exists()
+
+
+def test_nothing_is_left_after_a_termination(run: Run) -> None:
+    up = run.folder / "up"
+    process = run.begin("--", "sh", "-c", f"touch {up}; exec sleep 600")
+    wait_until(up.exists, "the command")
+    process.terminate()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM, err
+    assert "stay" not in err
     assert not run.data_dir.exists()
