@@ -117,7 +117,7 @@ def test_cluster_ends_and_is_removed_when_run_is_killed(run: Run, tmp_path: Path
     assert not run.data_dir.exists()
 
 
-def test_nothing_is_left_after_a_termination(run: Run) -> None:
+def test_terminated_run_leaves_nothing(run: Run) -> None:
     up = run.folder / "up"
     process = run.begin("--", "sh", "-c", f"touch {up}; exec sleep 600")
     wait_until(up.exists, "the command")
