@@ -156,7 +156,7 @@ def test_a_group_shows_what_the_command_prints(
 
 def figureless(text: str) -> list[str]:
     """The words of an explanation without its times, wherever its lines are broken."""
-    plain = re.sub(r"[0-9.:-]+( (ms|s|min|h|%))?", "", text)
+    plain = re.sub(r"[0-9.:-]+(\s+(ms|s|min|h|%))?", "", text)
     return plain.split()
 
 
