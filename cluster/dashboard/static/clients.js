@@ -11,6 +11,8 @@ import { Clients } from "./series.js";
 const LOOK_MS = 3000;
 /** So long a client keeps its place unless it becomes throttled or near its limit, or is so no longer. */
 const ORDERED_MS = 5000;
+/** So long after a user scrolled no client changes its place for its rate alone. */
+const SCROLLED_MS = 1000;
 /** Clients that a browser lays out and paints together: one by one, hundreds make scrolling slow. */
 const BLOCK = 8;
 /** Clients on a phone until more are asked for. */
@@ -39,6 +41,7 @@ export function clientsView({ past, options, setOptions }) {
   let isReversed = options.get("reversed") === "1";
   let isAll = options.get("all") === "1";
   let few = FEW;
+  let scrolledAt = 0;
   let placed = { signature: "", at: 0, keys: new Map() };
   let lines = new Map();
   const blocks = [];
@@ -124,7 +127,8 @@ export function clientsView({ past, options, setOptions }) {
   /** In the order of the last seconds, unless another client matters now. */
   function ordered(clients) {
     const signature = JSON.stringify([order, isReversed, filter, isAll, clients.map((each) => [each.key, rankOf(each)])]);
-    if (signature !== placed.signature || Date.now() - placed.at > ORDERED_MS) {
+    const isOld = Date.now() - placed.at > ORDERED_MS && Date.now() - scrolledAt > SCROLLED_MS;
+    if (signature !== placed.signature || isOld) {
       const keys = new Map(sorted(clients, order, isReversed).map((client, at) => [client.key, at]));
       placed = { signature, at: Date.now(), keys };
     }
@@ -191,7 +195,9 @@ export function clientsView({ past, options, setOptions }) {
     setText(showAll, isAll ? `Hide these ${others.length}` : `Show ${others.length} more`);
   }
 
+  const onScroll = () => { scrolledAt = Date.now(); };
   isPhone.addEventListener("change", draw);
+  window.addEventListener("scroll", onScroll, { passive: true });
   return {
     root,
     focusFilter: () => search.focus(),
@@ -202,7 +208,11 @@ export function clientsView({ past, options, setOptions }) {
       lookFurther();
       draw();
     },
-    close: () => { isPhone.removeEventListener("change", draw); sight.disconnect(); },
+    close: () => {
+      isPhone.removeEventListener("change", draw);
+      window.removeEventListener("scroll", onScroll);
+      sight.disconnect();
+    },
   };
 }
 
