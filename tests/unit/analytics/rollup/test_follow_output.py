@@ -125,6 +125,7 @@ def test_a_batch_that_was_added_is_not_read_when_it_runs_again(tmp_path):
     assert again.reached == {0: 2}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("number", range(1, 30, 3))
 def test_a_process_killed_at_any_operation_leaves_the_batch_in_the_windows_or_to_run_again(
     tmp_path, number

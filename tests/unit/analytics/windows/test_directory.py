@@ -130,6 +130,7 @@ def test_reading_within_a_period_some_columns_of_some_windows(tmp_path, is_merge
     assert read_windows(tmp_path, QUOTA, "1h", until=START - timedelta(hours=1)).num_rows == 0
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", WIDTHS_S)
 def test_windows_of_any_period_are_whole(tmp_path, width):
     """Deltas that cannot have rows of the period are not read."""
@@ -151,6 +152,7 @@ def test_windows_of_any_period_are_whole(tmp_path, width):
         assert read_windows(tmp_path, QUOTA, width, since, until).equals(wanted), (since, until)
 
 
+@pytest.mark.no_cover
 def test_the_same_records_give_the_same_bytes_in_however_many_parts(tmp_path):
     records = every_kind(1, seconds=60, start_ms=HOUR_END_MS - 30_000)
     with opened(tmp_path / "once") as once:
@@ -429,6 +431,7 @@ def foreign(path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), path)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [

@@ -40,6 +40,7 @@ def place(tmp_path_factory) -> Path:
     return place
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", WIDTHS_S)
 def test_each_column_alone_is_as_in_the_whole(place, width):
     """Less is added up for open hours if histograms are not needed."""

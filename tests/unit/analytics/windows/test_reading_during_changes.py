@@ -47,6 +47,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("change", [append, merge, both])
 @pytest.mark.parametrize("width", ["10s", "1h"])
 def test_a_change_between_any_two_operations_of_a_reader(template, tmp_path, change, width):
@@ -76,6 +77,7 @@ def test_a_change_between_any_two_operations_of_a_reader(template, tmp_path, cha
     assert number > 5
 
 
+@pytest.mark.no_cover
 def test_a_directory_that_changes_all_the_time_is_given_up(template, tmp_path):
     place = tmp_path / "busy"
     shutil.copytree(template, place)

@@ -64,6 +64,7 @@ def of_other_times(directory: WindowDirectory, name: str, by: timedelta) -> Piec
     return PieceResult([delta], {}, {})
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("merged", ["all", "none", "half"])
 def test_repair_removes_only_impossible_windows(tmp_path: Path, merged: str) -> None:
     records = spread()
@@ -96,6 +97,7 @@ def test_repair_removes_only_impossible_windows(tmp_path: Path, merged: str) -> 
     assert_plain(tmp_path, [*possible, *more])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("is_merged", [True, False])
 def test_an_hour_that_is_cut_into_slices_meanwhile_is_known_to_be_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_merged: bool

@@ -66,6 +66,7 @@ def windows(records: Sequence[Record], kind: WindowKind, width: str) -> Any:
     return windows_of(sums, kind, width)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("width", WIDTHS_S)
 @pytest.mark.parametrize("kind", WINDOW_KINDS, ids=lambda kind: kind.name)
 def test_windows_are_those_of_plain_python(kind: WindowKind, width: str) -> None:
@@ -73,6 +74,7 @@ def test_windows_are_those_of_plain_python(kind: WindowKind, width: str) -> None
     assert_windows(windows(records, kind, width), records, kind, WIDTHS_S[width])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", WINDOW_KINDS, ids=lambda kind: kind.name)
 def test_the_order_and_the_parts_do_not_matter(kind: WindowKind) -> None:
     records = every_kind(11, seconds=60)
@@ -90,6 +92,7 @@ def test_the_order_and_the_parts_do_not_matter(kind: WindowKind) -> None:
     assert windows_of(coarser(stored, kind, "1m"), kind, "1m").equals(whole)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", WINDOW_KINDS, ids=lambda kind: kind.name)
 def test_wider_windows_follow_from_narrower_ones_that_are_stored(kind: WindowKind) -> None:
     records = every_kind(5, seconds=200)

@@ -8,6 +8,7 @@ and groups whose members are silent are empty.
 
 from collections import Counter
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -331,5 +332,6 @@ def is_about_offsets(records: tuple[CoordinatorRecord, ...]) -> bool:
     return all(isinstance(read_key(each.key), OffsetKey) for each in records)
 
 
+@pytest.mark.no_cover
 def test_any_sequence_of_events_keeps_the_invariants():
     run_state_machine_as_test(GroupMachine, settings=examples(60, stateful_step_count=60))

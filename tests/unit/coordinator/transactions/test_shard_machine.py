@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -537,5 +538,6 @@ class TransactionsMachine(RuleBasedStateMachine):
         super().teardown()
 
 
+@pytest.mark.no_cover
 def test_any_sequence_of_events_keeps_the_invariants() -> None:
     run_state_machine_as_test(TransactionsMachine, settings=examples(800, stateful_step_count=60))
