@@ -71,7 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Other tests of that kind are marked `no_cover` themselves.
     """
     for item in items:
-        if any(map(item.get_closest_marker, ("hypothesis", "slow"))):
+        reads_source = item.nodeid.startswith("tests/tidy/")  # and runs next to none of it
+        if reads_source or any(map(item.get_closest_marker, ("hypothesis", "slow"))):
             item.add_marker("no_cover")
 
 
