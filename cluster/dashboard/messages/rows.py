@@ -128,7 +128,7 @@ def held_text(ranges: Mapping[int, Range]) -> str:
             return f"Partition {number} is empty; its next record gets offset {known.end}."
         return f"Partition {number} holds offsets {known.start} to {known.end - 1}."
     total = sum(known.end - known.start for known in ranges.values())
-    holding = f"{total:,} offsets" if total else "no record"
+    holding = f"{total:,} offset{'' if total == 1 else 's'}" if total else "no record"
     return f"{len(ranges):,} partitions hold {holding}."
 
 

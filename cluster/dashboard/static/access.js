@@ -60,10 +60,10 @@ export function accessView({ options, setOptions }) {
     setText(sentence, told(found));
     fill(problem, found.problems.map((text) => el("p", { class: "problem" }, text)));
     users.draw(found.users.map(userRow), isFiltered ? "No user matches." : "No user logs in by SCRAM.",
-      [left(found.users_left_out, "users"), el("span", {}, "To add one: ", command(found.add_user))]);
+      [left(found.users_left_out, "users", isFiltered), el("span", {}, "To add one: ", command(found.add_user))]);
     rules.root.hidden = found.authorizer === null && found.rules.length === 0;
     rules.draw(found.rules.map(ruleRow), isFiltered ? "No rule matches." : "There is no rule.",
-      [left(found.rules_left_out, "rules"), el("span", {}, "To add one: ", command(found.add_rule))]);
+      [left(found.rules_left_out, "rules", isFiltered), el("span", {}, "To add one: ", command(found.add_rule))]);
   }
 
   ask();
@@ -76,7 +76,8 @@ export function accessView({ options, setOptions }) {
   };
 }
 
-const left = (number, what) => number > 0 && `… and ${count(number)} more ${what}: the filters find them. `;
+const left = (number, what, isFiltered) => number > 0
+  && `… and ${count(number)} more ${what}: ${isFiltered ? "narrower filters" : "the filters"} find them. `;
 
 /** What decides whether a request is allowed. */
 function told(found) {

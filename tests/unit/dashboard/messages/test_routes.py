@@ -9,7 +9,7 @@ from cluster.dashboard.messages.asking import Question, question
 from cluster.dashboard.messages.batches import Message, batches_in
 from cluster.dashboard.messages.paging import Page, Range
 from cluster.dashboard.messages.routes import message_routes
-from cluster.dashboard.messages.rows import failures, open_transactions, page_json
+from cluster.dashboard.messages.rows import failures, held_text, open_transactions, page_json
 from cluster.model.errors import ErrorCode, UserError
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.page_requests import Page as Browser
@@ -118,6 +118,12 @@ def test_a_page_says_where_it_stopped() -> None:
     )
     stuck = page_of({0: 10}, stopped="5 s")["stopped"]
     assert stuck == "Stopped after 5 s within one batch: read on from an offset before it."
+
+
+def test_the_text_on_what_partitions_hold_counts_offsets() -> None:
+    assert held_text({0: Range(3, 4), 1: Range(7, 7)}) == "2 partitions hold 1 offset."
+    assert held_text({0: Range(3, 4), 1: Range(7, 9)}) == "2 partitions hold 3 offsets."
+    assert held_text({0: Range(3, 3), 1: Range(7, 7)}) == "2 partitions hold no record."
 
 
 def test_failures_name_partitions_by_reason() -> None:
