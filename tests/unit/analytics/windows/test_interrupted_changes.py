@@ -137,14 +137,25 @@ def by_key(table: pa.Table, kind: str) -> dict[tuple[Any, ...], Any]:
     return found
 
 
-def assert_between(found: Seen, before: Seen, after: Seen, *, may_lack: bool) -> None:
-    """Assert that each window is there at most once, as before or as after."""
-    for (kind, width), table in found.items():
-        rows = by_key(table, kind)
-        old, new = by_key(before[kind, width], kind), by_key(after[kind, width], kind)
-        for key, row in rows.items():
-            assert row in (old.get(key), new.get(key)), (kind, width, key)
-        assert may_lack or set(old) <= set(rows), (kind, width)
+class Between:
+    """Asserts that each window is there at most once, as before or as after."""
+
+    def __init__(self, before: Seen, after: Seen, *, may_lack: bool) -> None:
+        self._known = {
+            (kind, width): [(table, by_key(table, kind)) for table in (old, after[kind, width])]
+            for (kind, width), old in before.items()
+        }
+        self._may_lack = may_lack
+
+    def check(self, found: Seen) -> None:
+        for (kind, width), table in found.items():
+            known = self._known[kind, width]
+            (_, old), (_, new) = known
+            rows = next((rows for each, rows in known if each == table), None)
+            rows = by_key(table, kind) if rows is None else rows
+            for key, row in rows.items():
+                assert row in (old.get(key), new.get(key)), (kind, width, key)
+            assert self._may_lack or set(old) <= set(rows), (kind, width)
 
 
 @contextlib.contextmanager
@@ -183,6 +194,7 @@ def attempts(template: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_kill_before_any_change_of_a_file_loses_and_repeats_nothing(template, tmp_path, case):
     before, after, plain_before, plain_after = states(template, tmp_path, case)
+    between = Between(plain_before, plain_after, may_lack=case.removes)
     for number, place in attempts(template, tmp_path):
         kill = NthChange(number, Killed)
         with acting(place, kill, case.act):
@@ -190,7 +202,7 @@ def test_kill_before_any_change_of_a_file_loses_and_repeats_nothing(template, tm
         found = seen(place)
         assert found in (before, after), number
         plain = plainly_seen(place)
-        assert_between(plain, plain_before, plain_after, may_lack=case.removes)
+        between.check(plain)
         if number % 2:  # and another one while it is opened again
             with acting(place, NthChange(number // 2 + 1, Killed), lambda _: None):
                 pass
@@ -207,6 +219,7 @@ def test_kill_before_any_change_of_a_file_loses_and_repeats_nothing(template, tm
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_failed_operation_is_reported_in_one_line_and_can_be_repeated(template, tmp_path, case):
     before, after, plain_before, plain_after = states(template, tmp_path, case)
+    between = Between(plain_before, plain_after, may_lack=case.removes)
     text = os.strerror(errno.ENOSPC)
     said: list[str] = []
 
@@ -222,7 +235,7 @@ def test_failed_operation_is_reported_in_one_line_and_can_be_repeated(template, 
             has_come, failure.number = failure.has_come, 0
             assert seen(place) in (before, after), number
             plain = plainly_seen(place)
-            assert_between(plain, plain_before, plain_after, may_lack=case.removes)
+            between.check(plain)
             if directory is not None:
                 case.act(directory)
                 assert seen(place) == after
