@@ -5,7 +5,8 @@
 Two clones, one after the other, share caches of packages that are empty at first: the first one
 downloads everything, the second one finds it there. The installation, which the first command
 does, comes first by itself; the commands then run in a network of their own, where the usual ports
-are free. Compiling is off: in the background of the first clone it would slow the second one down.
+are free. Each clone is compiled in the background meanwhile, as a user's is; the second one begins
+after that of the first one has ended.
 """
 
 import os
@@ -60,10 +61,11 @@ def times_of(clone: Path, caches: Path) -> list[tuple[str, float]]:
 
 def first_commands(page: Path) -> str:
     """The commands of a page up to the explanation, and those that end the cluster."""
-    lines = script_of(page).splitlines()
-    last = next(number for number, line in enumerate(lines) if line.startswith(LAST))
-    up = "ip link set lo up"
-    return "\n".join([up, *lines[: last + 1], "echo '$ end'; bin/cluster stop --purge; wait"])
+    before, explanation, after = script_of(page).partition(f"echo '$ {LAST}")
+    assert explanation, f"{page} has no line that begins with {LAST}"
+    rest = after.partition("\necho '$ ")[0]
+    end = "echo '$ end'; bin/cluster stop --purge; wait"
+    return "\n".join(["ip link set lo up", before + explanation + rest, end])
 
 
 if __name__ == "__main__":
