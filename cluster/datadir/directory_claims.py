@@ -18,7 +18,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 
 CLAIMS: Final = "milena.data-directories"
-"""In a log directory that several data directories know: their paths, one on each line."""
+"""The file lists the data directories that use its log directory, one path on each line."""
 
 
 def claim_shared_directories(state: Mapping[str, Any] | None, data_dir: Path) -> None:
